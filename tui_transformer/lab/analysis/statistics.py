@@ -320,13 +320,8 @@ def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
-def noncentral_t(t: float, df: int, noncentrality: float) -> float:
-    """P(T < t) of the noncentral t distribution, to 1e-3: the normal distribution averaged over possible sds."""
-    return float(_below(t, df, np.array([noncentrality]))[0])
-
-
-def _below(t: float, df: int, noncentralities: FloatArray) -> FloatArray:
-    """Return (n,) P(T < t), one of each noncentrality."""
+def noncentral_t(t: float, df: int, noncentralities: FloatArray) -> FloatArray:
+    """Return (n,) P(T < t) of noncentral t distributions, to 1e-3: a normal one averaged over possible sds."""
     sds, density = _possible_sds(df)
     return np.asarray(_normal(t * sds - noncentralities[:, None]) @ density)
 
@@ -338,8 +333,8 @@ def _possible_sds(df: int) -> tuple[FloatArray, FloatArray]:
     x = low + (high - low) / 2 * (_NODES + 1)  # log of a chi-square variable: its density is smooth for every df
     log_density = df / 2 * x - np.exp(x) / 2
     density = _WEIGHTS * np.exp(log_density - log_density.max())
-    kept = density > 1e-12 * density.sum()
-    return np.exp(x[kept] / 2) / math.sqrt(df), density[kept] / density[kept].sum()
+    likely = density > 1e-12 * density.sum()
+    return np.exp(x[likely] / 2) / math.sqrt(df), density[likely] / density[likely].sum()
 
 
 _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
@@ -362,7 +357,7 @@ def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
     low, high = np.full(2, -10.0), np.full(2, 4 * t + 10.0)
     for _ in range(24):
         middle = (low + high) / 2
-        further = _below(t, df, middle) > tails
+        further = noncentral_t(t, df, middle) > tails
         low, high = np.where(further, middle, low), np.where(further, high, middle)
     return float(high[0]), float(high[1])
 
