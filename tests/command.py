@@ -23,7 +23,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 @dataclass(frozen=True)
-class Result:
+class CommandResult:
     """How a command line ended, and what it wrote to its streams."""
 
     code: int
@@ -33,14 +33,14 @@ class Result:
 
 def command(
     *words: str, folder: Path | None = None, variables: Mapping[str, str] | None = None, typed: str = ""
-) -> Result:
+) -> CommandResult:
     """Run a command line.
 
     Args:
         words: after `tui-transformer`.
-        folder: where, else in the current one.
-        variables: more of the environment.
-        typed: what is piped in.
+        folder: working directory; the current one if None.
+        variables: added to the environment.
+        typed: text on standard input.
     """
     streams = [io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="utf-8")]
     streams += [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
@@ -53,7 +53,7 @@ def command(
     for stream in streams:
         stream.flush()
     out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])  # type: ignore[attr-defined]
-    return Result(code, out, err)
+    return CommandResult(code, out, err)
 
 
 @contextlib.contextmanager

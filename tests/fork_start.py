@@ -337,7 +337,7 @@ def _show(words: Sequence[Any]) -> None:
     ctypes.memmove(begin, shown, len(shown))
 
 
-if __name__ == "__main__":  # `python -m tests.fork_start -m tui_transformer …`: only what that starts begins warm
+if __name__ == "__main__":  # `python -m tests.fork_start -m tui_transformer …`: only what that starts is a fork
     from tui_transformer.__main__ import main
 
     with forking():

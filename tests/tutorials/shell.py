@@ -1,4 +1,4 @@
-"""Processes of the program for scripts, warm: `python shell.py WORDS` asks whoever has opened the door for one.
+"""Processes of the program for scripts, as forks: `python shell.py WORDS` asks whoever has opened the door for one.
 
 Only the standard library is imported before the door is opened: a script's command starts in no time. The process that
 trains is another than the script's own, which passes signals on to it and ends as it does.
