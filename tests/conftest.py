@@ -85,6 +85,7 @@ def engine_log() -> Iterator[None]:
     log.handlers, log.propagate, logging.raiseExceptions = [], True, True
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`, half as many again as there are cores: many tests wait for a process or a screen."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,6 +7,7 @@ bubbled up to the app. Anything typed faster than that would go to the pane or d
 import asyncio
 from contextlib import suppress
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 from textual import _ansi_sequences, keys
 from textual.app import App
@@ -55,6 +56,10 @@ class TypingOrder(App[None]):
 
     keys_heard = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._meant_for: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()  # what had the focus
+
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
             before = None
@@ -67,7 +72,13 @@ class TypingOrder(App[None]):
             if not self._screen_stack:  # the app is closing
                 return
             self.keys_heard += 1
+            self._meant_for[event] = self.focused
         await super().on_event(event)
+
+    def on_key(self, event: Key) -> None:
+        """Ignore a key that has bubbled up unused if a later one has moved the focus: it was not meant for this."""
+        if self._meant_for.get(event) is not self.focused:
+            event.prevent_default()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         """Run a bound key at once, unless the focused widget takes it as text, or the screen asks for a key."""

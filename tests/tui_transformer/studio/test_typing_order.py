@@ -16,6 +16,7 @@ from engine.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until
+from tui_transformer.studio import typing_order
 from tui_transformer.studio.app import PANE_NAMES, Studio, TopBar
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
@@ -117,6 +118,16 @@ async def test_a_search_takes_what_is_typed_after_its_key_and_enter_gives_the_ke
         typed(app, "/", *"alibi", "enter", "enter", "e")
         await until(pilot, lambda: isinstance(app.screen, AskText))
         assert app.query_one(DesignPane).draft.preset.name == "alibi"
+
+
+async def test_a_key_that_does_nothing_in_a_pane_does_nothing_in_the_pane_of_the_next_key(app, monkeypatch) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "2")
+        await until(pilot, lambda: pane_of(app) == "train")
+        monkeypatch.setattr(typing_order, "PATIENCE", 0)  # as if Train were slower than that
+        typed(app, "e", "1", "down")
+        await until(pilot, lambda: app.keys_heard == 4)
+        assert pane_of(app) == "design" and len(app.screen_stack) == 1
 
 
 @pytest.mark.parametrize("key", ["alt+2", "ctrl+pagedown"])
