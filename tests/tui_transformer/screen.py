@@ -135,7 +135,9 @@ class Screen:
     def until(self, *words: str) -> str:
         """Wait for words to stand on the screen, all of them."""
         wait_for(lambda: self._ended or self._shows(*words), f"{words} on the screen", lambda: self.text)
-        assert self._shows(*words), f"the child has ended without {words} on\n{self.text}"
+        if self._ended:
+            self._read_the_rest()
+        assert self._shows(*words), f"the child ended with {self.process.returncode} without {words} on\n{self.text}"
         return self.text
 
     def _shows(self, *words: str) -> bool:
@@ -153,9 +155,13 @@ class Screen:
         """
         code = self.process.wait(timeout=PATIENCE)
         assert termios.tcgetattr(self._slave) == self.modes
+        self._read_the_rest()
+        return code
+
+    def _read_the_rest(self) -> None:
         wait_for(lambda: not select.select([self._master], [], [], 0)[0], "the rest of its output", lambda: self.text)
         with self._guard:  # no longer, once that is fed
-            return code
+            pass
 
     def hang_up(self) -> None:
         """The terminal is gone, once nobody reads from it."""
