@@ -10,9 +10,8 @@ import tempfile
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
 # Files in memory, where there is much: a run renames and removes hundreds, which takes a disk milliseconds each.
-MEMORY = "/dev/shm"
-if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
-    os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
+    os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
 # A folder of this test run, which its workers share; they start with these variables.
 if SHARED := "" if "PYTEST_XDIST_WORKER" in os.environ else tempfile.mkdtemp(prefix="tui-transformer-tests-"):
     os.environ["TUI_TRANSFORMER_CACHE"] = f"{SHARED}/cache"
