@@ -9,6 +9,8 @@ import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
+import engine  # noqa: F401 - before torch is loaded: it sets how threads wait
+
 # Files in memory, where there is much: a run renames and removes hundreds, which takes a disk milliseconds each.
 if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
     os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
