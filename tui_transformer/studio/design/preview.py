@@ -134,12 +134,13 @@ class Preview(VerticalScroll, can_focus=True):
         super().__init__(id="preview")
         self._draft: Draft | None = None
         self._facts = DesignFacts()
+        self._page = Page()
         self._sights = False  # whether the masks and positions come first
         self._positions: tuple[PICTURED, Text] | None = None
         self._asked: PICTURED | None = None
 
     def compose(self) -> ComposeResult:
-        yield Page()
+        yield self._page
 
     def show(self, draft: Draft, facts: DesignFacts) -> None:
         self._draft, self._facts = draft, facts
@@ -172,13 +173,13 @@ class Preview(VerticalScroll, can_focus=True):
             corpus = corpus_words(self._facts, palette, width if width < COLUMNS_FROM else width // 2, lines)
             cost_first = bool(draft.problem) or width < BESIDE_FROM
             made = _page(pictures, [*words, corpus], width, cost_first=cost_first)
-            return self.query_one(Page).drawn(made, width)
+            return self._page.drawn(made, width)
 
         page = drawn(CORPUS_LINES)
         free = (self.scrollable_content_region.height - len(page)) // 2 * 2  # whole pairs
         if free > 0 and self._facts.corpus is not None and len(self._facts.corpus.lines) > CORPUS_LINES:
             page = drawn(CORPUS_LINES + free)
-        self.query_one(Page).show(page)
+        self._page.show(page)
 
     # Pictures
 
