@@ -55,12 +55,13 @@ def no_training_left() -> Iterator[None]:
 
 @pytest.fixture
 def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
-    """For pictures: colours, noon, no corpora of this machine, and no path that differs from day to day.
+    """For pictures: colours, noon, two cores, no corpora of this machine, and no path that differs from day to day.
 
     Returns:
         The settings file.
     """
     monkeypatch.setattr("tui_transformer.studio.train.run_header.now", lambda: NOON)
+    monkeypatch.setattr("engine.threads.usable_cores", lambda: 2)  # estimates of time hang on them
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
