@@ -58,7 +58,7 @@ class TypingOrder(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._meant_for: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()  # what had the focus
+        self._focus_at_typing: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
@@ -72,12 +72,12 @@ class TypingOrder(App[None]):
             if not self._screen_stack:  # the app is closing
                 return
             self.keys_heard += 1
-            self._meant_for[event] = self.focused
+            self._focus_at_typing[event] = self.focused
         await super().on_event(event)
 
     def on_key(self, event: Key) -> None:
         """Ignore a key that has bubbled up unused if a later one has moved the focus: it was not meant for this."""
-        if self._meant_for.get(event) is not self.focused:
+        if self._focus_at_typing.get(event) is not self.focused:
             event.prevent_default()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:

@@ -39,14 +39,14 @@ translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length
 
 
 @cache
-def kept(which: int) -> Network:
+def cached_writer(which: int) -> Network:
     """The writer of a cell, which nobody changes."""
     return writer(CELLS[which])
 
 
 @pytest.fixture(params=range(len(CELLS)), ids=NAMES, scope="module")
 def model(request):
-    return kept(request.param)
+    return cached_writer(request.param)
 
 
 def read(hypothesis: Hypothesis) -> tuple[tuple[int, ...], bool]:
@@ -55,7 +55,7 @@ def read(hypothesis: Hypothesis) -> tuple[tuple[int, ...], bool]:
 
 def test_the_writers_write_texts_of_many_lengths() -> None:
     """Or the claims below would be about nothing."""
-    found = [h for i in range(0, len(CELLS), 2) for (h,) in translate(kept(i), SOURCES, None, beam=2)]
+    found = [h for i in range(0, len(CELLS), 2) for (h,) in translate(cached_writer(i), SOURCES, None, beam=2)]
     assert 0.2 < sum(h.finished for h in found) / len(found) < 0.8
     assert len({len(h.tokens) for h in found}) >= 6 and len({h.tokens for h in found}) > 30
 
@@ -148,7 +148,7 @@ def test_the_best_are_sorted_distinct_and_say_what_they_are(model) -> None:
 @pytest.mark.parametrize("alpha", [0.6, 2.0, 0.0, -0.7])
 @pytest.mark.parametrize("which", [0, 9, 20])
 def test_a_beam_as_wide_as_everything_finds_the_best_there_is(which: int, penalty, alpha: float) -> None:
-    model, allowed, limit = kept(which), 3, 4
+    model, allowed, limit = cached_writer(which), 3, 4
     source = SOURCES[1]
     everything = all_sequences(model, source, SPECIALS, allowed, limit)
     over = penalty_of(penalty, alpha)
@@ -178,7 +178,7 @@ def test_stopping_early_changes_no_result(alpha: float) -> None:
         steps += 1
 
     for which in range(0, len(CELLS), 7):
-        model = kept(which)
+        model = cached_writer(which)
         for row in range(4):
             expected = reference_beam(model, SOURCES[row], SPECIALS, TEXT, LIMIT, 4, penalty_of("power", alpha))
             one = SOURCES[row : row + 1]
@@ -190,7 +190,9 @@ def test_stopping_early_changes_no_result(alpha: float) -> None:
 
 def test_a_length_penalty_favours_longer_translations() -> None:
     def mean_length(**how) -> float:
-        found = [h for i in range(0, len(CELLS), 6) for (h,) in translate(kept(i), SOURCES, None, beam=8, **how)]
+        found = [
+            h for i in range(0, len(CELLS), 6) for (h,) in translate(cached_writer(i), SOURCES, None, beam=8, **how)
+        ]
         return sum(len(h.tokens) for h in found) / len(found)
 
     for penalty in LENGTH_PENALTIES:
