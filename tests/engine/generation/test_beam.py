@@ -44,7 +44,9 @@ def cached_writer(which: int) -> Network:
     return writer(CELLS[which])
 
 
-@pytest.fixture(params=range(len(CELLS)), ids=NAMES, scope="module")
+@pytest.fixture(
+    params=[pytest.param(i, id=name, marks=pytest.mark.one_in(3)) for i, name in enumerate(NAMES)], scope="module"
+)
 def model(request):
     return cached_writer(request.param)
 
@@ -60,7 +62,6 @@ def test_the_writers_write_texts_of_many_lengths() -> None:
     assert len({len(h.tokens) for h in found}) >= 6 and len({h.tokens for h in found}) > 30
 
 
-@pytest.mark.one_in(3)
 def test_cached_search_finds_what_the_uncached_reference_finds(model) -> None:
     """Every position scheme with every attention, padded sources, token for token."""
     source, at = padded_sources("right")
@@ -73,7 +74,6 @@ def test_cached_search_finds_what_the_uncached_reference_finds(model) -> None:
             assert hypothesis.score == pytest.approx(score, abs=1e-9)
 
 
-@pytest.mark.one_in(3)
 def test_a_beam_of_1_is_greedy(model) -> None:
     for row, [hypothesis] in enumerate(translate(model, SOURCES, None)):
         tokens: list[int] = []
@@ -92,7 +92,6 @@ def alone(model: Network, row: int, length: int, beam: int) -> list[Hypothesis]:
     return found
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("padding", ["left", "right"])
 def test_a_sentence_is_translated_alone_as_in_a_padded_batch(model, padding: str) -> None:
     source, at = padded_sources(padding)
@@ -130,7 +129,6 @@ def test_padding_never_changes_a_logit(dtype: torch.dtype, most: float) -> None:
     holds()
 
 
-@pytest.mark.one_in(3)
 def test_the_best_are_sorted_distinct_and_say_what_they_are(model) -> None:
     for best in translate(model, SOURCES, None, beam=6, n_best=6):
         assert len(best) == 6

@@ -49,7 +49,7 @@ TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
 def fast_and_slow() -> list[object]:
     """A slice of the grid for CI, the rest of it among the proofs."""
     fast = {id(cell) for cell in half_of(some_of(CELLS))}
-    marks = {True: (), False: (pytest.mark.slow,)}
+    marks = {True: (pytest.mark.one_in(3),), False: (pytest.mark.slow,)}  # other cells in each proof
     return [pytest.param(cell, id=name(cell), marks=marks[id(cell) in fast]) for cell in CELLS]
 
 
@@ -68,7 +68,6 @@ def test_the_grid_is_as_large_as_it_should_be() -> None:
     assert len({(cell.model.norm, cell.model.norm_placement) for cell in some_of(CELLS)}) == norms
 
 
-@pytest.mark.one_in(3)
 def test_the_probe_tells_who_sees_ahead(cell) -> None:
     objective = make_objective(cell, VOCAB - 1)  # the last token is the start token of a copy
     windows = draw(7, objective.window) % (VOCAB - 1)
@@ -121,19 +120,16 @@ def test_the_documents_grid_has_every_network() -> None:
     assert len(DOCUMENTS) == 2 * 2 * len(MIXED)  # objectives, decoder or encoder-decoder, attention and position
 
 
-@pytest.mark.one_in(3)
 def test_cached_logits_equal_full_logits(cell) -> None:
     verdict = check_cache(small_copy(cell, VOCAB))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 
-@pytest.mark.one_in(3)
 def test_predictions_equal_those_of_a_second_implementation(cell) -> None:
     verdict = check_reference(small_copy(cell, VOCAB))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 
-@pytest.mark.one_in(3)
 def test_a_cache_whose_rows_are_reordered_follows_the_rows(cell) -> None:
     model, rows = network(cell), torch.tensor([1, 0])
     with torch.no_grad():
@@ -144,7 +140,6 @@ def test_a_cache_whose_rows_are_reordered_follows_the_rows(cell) -> None:
         assert torch.allclose(after, logits(model, TOKENS[rows, :9], SOURCES[rows])[:, 7:9], atol=1e-10)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", [{}, {"n_kv_heads": 1, "embedding_scale": True, "activation": "swiglu"}])
 def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
     """As sampling takes them: after a prefill, with more tokens than there was room for, and rows reordered."""
@@ -199,7 +194,6 @@ def test_steps_of_several_rows_in_fp32_are_the_full_pass(rows: int, packs: bool,
     assert (predictor.feed(texts[wider, 5:6]) - whole).abs().max() <= 1e-5
 
 
-@pytest.mark.one_in(3)
 def test_the_fast_backend_equals_the_reference(cell) -> None:
     """Predictions, and the gradient of every parameter."""
     wanted = ["auto", "reference"] + (["banded"] if self_attention(cell.model).reach(1) is not None else [])
@@ -216,7 +210,6 @@ def test_the_fast_backend_equals_the_reference(cell) -> None:
             assert (fast - slow).abs().max() <= 1e-9 * max(1.0, float(slow.abs().max()))
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("padding", PADDINGS[1:])
 def test_padding_changes_nothing(cell, padding: str) -> None:
     """A padded row's logits are the row's own, its gradients are finite, and no gradient comes from padding."""
@@ -232,7 +225,6 @@ def test_padding_changes_nothing(cell, padding: str) -> None:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("padding", PADDINGS[1:])
 def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str) -> None:
     model, lengths = network(cell), [LENGTH, 9]
@@ -248,7 +240,6 @@ def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str)
             assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
 
 
-@pytest.mark.one_in(3)
 def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
     """As beam search does, here with more rows after than before."""
     model, rows = network(cell), torch.tensor([1, 0, 1])
@@ -264,7 +255,6 @@ def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
         assert (after - whole[:, 7:9]).abs().max() <= 1e-10
 
 
-@pytest.mark.one_in(3)
 def test_size_counts_what_is_built(cell) -> None:
     changes = [{}, {"tie_embeddings": True}, {"head_bias": True, "bias": False}, {"n_kv_heads": 1}]
     changes += [{"activation": "swiglu"}, {"n_encoder_layers": 1}, {"final_norm": not cell.model.final_norm}]
@@ -287,7 +277,6 @@ SWITCHES = {
 }
 
 
-@pytest.mark.one_in(3)
 def test_every_switch_changes_the_function_or_the_parameters(cell) -> None:
     for key, value in SWITCHES.items():
         changed = capabilities.with_value(cell, f"model.{key}", value)

@@ -71,7 +71,7 @@ CELLS = _cells()
         pytest.param(
             change,
             id="-".join(str(value) for value in change.values()),
-            marks=() if turn % 16 == 0 or "n_layers" in change else (pytest.mark.slow,),
+            marks=(pytest.mark.one_in(3) if turn % 16 == 0 or "n_layers" in change else pytest.mark.slow,),
         )
         for turn, change in enumerate(CELLS)
     ]
@@ -94,7 +94,6 @@ def test_the_grid_has_every_two_kinds_of_layers() -> None:
     assert met == {frozenset(pair) for pair in itertools.combinations(KINDS, 2)}
 
 
-@pytest.mark.one_in(3)
 def test_the_layers_of_a_pattern_matter(cell) -> None:
     """Other layers, or the same in another order, are another network."""
     for layers in ([], [*cell.model.layers[1:], cell.model.layers[0]]):
