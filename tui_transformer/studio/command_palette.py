@@ -41,18 +41,26 @@ class Finder(Provider):
     """Finds everything by name: an exact name first, then beginnings, parts, and descriptions."""
 
     async def startup(self) -> None:
-        app: Studio = self.app  # type: ignore[assignment]
-        self._offers = [*commands(app), *await asyncio.to_thread(lambda: list(named(app)))]
+        self._reading = asyncio.create_task(self._read())
+
+    async def offers(self) -> list[Offer]:
+        # Each letter cancels the search before it; that must not cancel the reading, which the next one waits for.
+        return await asyncio.shield(self._reading)
 
     async def discover(self) -> Hits:
-        for at, offer in enumerate(self._offers):
-            yield self._hit(offer, 1 - at / len(self._offers))
+        offers = await self.offers()
+        for at, offer in enumerate(offers):
+            yield self._hit(offer, 1 - at / len(offers))
 
     async def search(self, query: str) -> Hits:
-        wanted = query.lower().split()
-        for at, offer in enumerate(self._offers):
+        offers, wanted = await self.offers(), query.lower().split()
+        for at, offer in enumerate(offers):
             if all(word in f"{offer.name} {offer.kind} {offer.about}".lower() for word in wanted):
-                yield self._hit(offer, 1 - (nearness(offer.name, query) + at / len(self._offers)) / 4)
+                yield self._hit(offer, 1 - (nearness(offer.name, query) + at / len(offers)) / 4)
+
+    async def _read(self) -> list[Offer]:
+        app: Studio = self.app  # type: ignore[assignment]
+        return [*commands(app), *await asyncio.to_thread(lambda: list(named(app)))]
 
     def _hit(self, offer: Offer, score: float) -> Hit:
         name = clean_line(offer.name)

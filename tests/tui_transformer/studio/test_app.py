@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer import settings
 from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
+from tui_transformer.studio import command_palette
 from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
 from tui_transformer.studio.keys import PANES, KeyColumns, wrong_key
@@ -322,7 +324,7 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
         await pilot.press("ctrl+p")
         finder = Finder(app.screen_stack[0])
         await finder.startup()
-        found = [(offer.name, offer.kind or offer.key) for offer in finder._offers]
+        found = [(offer.name, offer.kind or offer.key) for offer in await finder.offers()]
         wanted = {("Zoom", "z"), ("my-rope", "run"), ("rope", "preset"), ("Theme", "setting")}
         assert wanted <= {*found} and any(kind == "study" for _, kind in found)
         assert not any(name == "Resume" for name, _ in found)  # it does not apply to a finished run
@@ -333,6 +335,18 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
+
+
+async def test_the_palette_finds_what_was_typed_before_all_names_were_read(tmp_path, monkeypatch) -> None:
+    record(tmp_path / "runs", "my-rope")
+    typed = threading.Event()
+    app = studio(tmp_path, "design")
+    async with app.run_test(size=(120, 36)) as pilot:
+        read = command_palette.list_runs
+        monkeypatch.setattr(command_palette, "list_runs", lambda folder: typed.wait(waiting.PATIENCE) and read(folder))
+        await pilot.press("ctrl+p", *"my-rope")
+        typed.set()
+        await until(pilot, lambda: app.screen.query_one(CommandList).highlighted is not None)
 
 
 async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> None:
