@@ -221,12 +221,13 @@ def test_two_hosts_race_for_runs_and_each_has_one_owner(names: int, tmp_path) ->
 def test_of_many_that_take_over_one_wins(tmp_path) -> None:
     path = left(tmp_path, "a", host="gone")
     forks = multiprocessing.get_context("fork")
-    start, won = forks.Barrier(8), forks.Queue()
+    start, tried, won = forks.Barrier(8), forks.Barrier(8), forks.Queue()
 
     def take() -> None:
         watched_for(path, 1000)
         start.wait()
         won.put(claim(tmp_path, "a") is not None)
+        tried.wait()  # a process that ends leaves what it has won
 
     all_ = [forks.Process(target=take) for _ in range(8)]
     for process in all_:
