@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from engine.errors import InputError
 from tests.fuzz.doors import DOORS
 
-IN_CI, IN_ALL = 40, 10_000  # inputs at each door
+IN_CI, IN_ALL = 25, 10_000  # inputs at each door
 PARTS = 5  # of the long run, so that each is of a bearable length
 SECONDS = 1.0  # of the processor, that one input may take
 UNSHRUNK = (Phase.explicit, Phase.generate)  # of thousands of inputs one is small enough to read
