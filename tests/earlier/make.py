@@ -37,6 +37,7 @@ from tests.earlier.kept import (
     studio,
     study_gone_on_with,
     take_out,
+    write_expected,
 )
 
 SMALL = {
@@ -359,13 +360,12 @@ def pack(folder: Path) -> None:
 def make_expected() -> None:
     """`expected/`: all answers, and how the runs end that are resumed here."""
     shutil.rmtree(EXPECTED, ignore_errors=True)
+    EXPECTED.mkdir()
     with tempfile.TemporaryDirectory() as name:
         cache = Path(name) / "cache"
         for group, commands in GROUPS.items():
             folder = take_out(Path(name) / group)
-            (EXPECTED / group).mkdir(parents=True)
-            for asked, answer in answers(commands, folder, cache).items():
-                (EXPECTED / group / f"{asked}.txt").write_text(answer, encoding="utf-8")
+            write_expected(group, answers(commands, folder, cache))
         folder = take_out(Path(name) / "resumed")
         found = resumed(HALF_WAY, folder, cache)
         found |= study_gone_on_with(take_out(Path(name) / "gone-on-with"), cache)

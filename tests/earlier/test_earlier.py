@@ -50,21 +50,21 @@ def require_same_ends(found: dict[str, Any]) -> None:
 
 
 def test_what_is_listed_and_compared_is_what_it_was(kept: Path, cache: Path) -> None:
-    wrong = differences(answers(commands.LISTS, kept, cache), EXPECTED / "lists", exact=True)
+    wrong = differences(answers(commands.LISTS, kept, cache), "lists", exact=True)
     assert not wrong, wrong
 
 
 @pytest.mark.parametrize("names", [("report-stages",), pytest.param((), marks=pytest.mark.slow)], ids=["one", "others"])
 def test_reports_are_what_they_were(names: tuple[str, ...], kept: Path, cache: Path) -> None:
     asked = {name: words for name, words in commands.REPORTS.items() if name in names or not names}
-    wrong = differences(answers(asked, kept, cache), EXPECTED / "reports", exact=True)
+    wrong = differences(answers(asked, kept, cache), "reports", exact=True)
     assert not wrong, wrong
 
 
 def test_scores_and_exports_are_what_they_were_and_a_run_goes_on_to_the_same_end(kept: Path, cache: Path) -> None:
     """In one process: most of the time goes by until the first command can compute."""
     found = answers(commands.GROUPS["scores"], kept, cache, [SOON])
-    wrong = differences(found, EXPECTED / "scores", exact=same_machine())
+    wrong = differences(found, "scores", exact=same_machine())
     assert not wrong, wrong
     require_same_ends({SOON: ended(kept / "runs" / SOON)})
 
@@ -73,7 +73,7 @@ def test_scores_and_exports_are_what_they_were_and_a_run_goes_on_to_the_same_end
 @pytest.mark.parametrize("group", ["more-scores", "plans"])
 def test_what_else_is_computed_again_is_what_it_was(group: str, kept: Path, cache: Path) -> None:
     found = answers(commands.GROUPS[group], kept, cache)
-    wrong = differences(found, EXPECTED / group, exact=same_machine())
+    wrong = differences(found, group, exact=same_machine())
     assert not wrong, wrong
 
 
@@ -97,7 +97,7 @@ def test_a_difference_is_seen(kept: Path, cache: Path) -> None:
     [answer] = ask([("note", "another-name", "another note")], kept, cache)
     assert answer.code == 0
     listed = {name: commands.LISTS[name] for name in ("runs", "note", "runs-others")}
-    wrong = differences(answers(listed, kept, cache), EXPECTED / "lists", exact=True)
+    wrong = differences(answers(listed, kept, cache), "lists", exact=True)
     assert "--- runs, earlier" in wrong and "--- note, earlier" in wrong and "runs-others" not in wrong
     one, other = ENDS["stopped"], dict(ENDS["stopped"]) | {"weights": "0" * 64}
     assert same_end(one, one, exact=True) and not same_end(other, one, exact=True)
