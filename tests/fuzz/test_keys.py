@@ -82,7 +82,7 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr("engine.training.assemble.resume", no_training)
     monkeypatch.setattr(Studio, "_leave", stay)
     monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
-    monkeypatch.setattr(Studio, "deliver_screenshot", lambda self, *_, **__: None)
+    monkeypatch.setattr(Studio, "save_screenshot", lambda self, *_, **__: "screen.svg")
     patch_waits(monkeypatch)
     own = prepared / "own"
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: own / name)

@@ -406,15 +406,13 @@ class Studio(TypingOrder):
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         return with_widths(super().export_screenshot(title=title, simplify=simplify))
 
-    def action_picture(self) -> None:
+    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
+        folder = path or str(Path.cwd())  # Textual's own saves to Downloads
         try:
-            say(self, tr("saved {path}", path=self.save_screenshot(path=str(Path.cwd()))))
+            say(self, tr("saved {path}", path=self.save_screenshot(filename, folder)))
         except OSError as error:
-            say(
-                self,
-                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=reason(error)),
-                "error",
-            )
+            problem = tr("cannot save a screenshot in {folder}: {reason}", folder=folder, reason=reason(error))
+            say(self, problem, "error")
 
     # Training
 

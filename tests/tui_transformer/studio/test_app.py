@@ -1,5 +1,6 @@
 """The studio around its panes: the first start, the keys, the sizes, the settings."""
 
+import errno
 import subprocess
 import sys
 import threading
@@ -181,6 +182,23 @@ async def test_keys_can_be_others(tmp_path, own_settings) -> None:
         assert app.query_one("#panes", ContentSwitcher).current == "design"
         await pilot.press("f3")
         assert app.query_one("#panes", ContentSwitcher).current == "train"
+
+
+async def test_f12_saves_the_screen_where_the_studio_was_started(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = studio(tmp_path, "train")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press("f12")
+        await until(pilot, lambda: "saved" in shown(app))
+        [saved] = tmp_path.glob("*.svg")
+        assert saved.read_text(encoding="utf-8").startswith("<svg")
+        monkeypatch.setattr(app, "save_screenshot", no_room)
+        await pilot.press("f12")
+        await until(pilot, lambda: "cannot save a screenshot" in shown(app))
+
+
+def no_room(filename: str | None, path: str | None) -> str:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 async def test_a_theme_is_remembered(tmp_path, own_settings) -> None:
