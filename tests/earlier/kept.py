@@ -27,9 +27,9 @@ TEXTS = (".json", ".jsonl", ".toml", ".txt")
 SHOWN = (".md", ".html", ".tex", ".csv", ".json", ".txt", ".svg")
 NEAR = 1e-4  # relative: losses on another machine
 NEAR_AS_SHOWN = 5e-3  # the same of numbers as they are printed, and of differences between them
-_ANSWER = re.compile(r"^==== (.+)\n", re.MULTILINE)  # which begins an answer in the file of a group
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
 LATER = {"bits_per_byte", "word_perplexity", "unknown"}  # scores that the earlier version did not record
+_ANSWER = re.compile(r"^==== (.+)\n", re.MULTILINE)  # begins each answer of a group
 
 # What varies from one time to the next, on one machine: version, measured times, and the columns that they widen.
 _SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
@@ -145,23 +145,23 @@ def plain(text: str, folder: Path) -> str:
 
 
 def expected_of(group: str) -> dict[str, str]:
-    """The expected answers of a group, by name. They stand in one file: one change of a table changes many of them."""
+    """The expected answers of a group, by name; all stand in one file, since a change to one table changes many."""
     _, *parts = _ANSWER.split((EXPECTED / f"{group}.txt").read_text(encoding="utf-8"))
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def write_expected(group: str, answers: Mapping[str, str]) -> None:
+def write_expected(group: str, expected: Mapping[str, str]) -> None:
     """Write what `expected_of` reads."""
-    text = "".join(f"==== {name}\n{answer}" for name, answer in answers.items())
+    text = "".join(f"==== {name}\n{answer}" for name, answer in expected.items())
     (EXPECTED / f"{group}.txt").write_text(text, encoding="utf-8")
 
 
 def differences(found: Mapping[str, str], group: str, *, exact: bool) -> str:
     """How answers differ from the expected ones of a group, as a person reads it; "" where none does."""
     lines: list[str] = []
-    kept = expected_of(group)
+    earlier = expected_of(group)
     for name, text in found.items():
-        expected = kept[name]
+        expected = earlier[name]
         if not same_machine():  # other fonts, and other last digits, are other pictures
             text, expected = (_PICTURE.sub("PICTURE", one) for one in (text, expected))
         if text != expected and (exact or not alike(text, expected)):

@@ -184,6 +184,7 @@ async def test_keys_can_be_others(tmp_path, own_settings) -> None:
         assert app.query_one("#panes", ContentSwitcher).current == "train"
 
 
+@pytest.mark.one_in(1)
 async def test_f12_saves_the_screen_where_the_studio_was_started(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     app = studio(tmp_path, "train")
