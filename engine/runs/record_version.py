@@ -7,9 +7,10 @@ it to new ones.
 
 from collections.abc import Mapping
 
-RECORDS = 2
+RECORDS = 3
 
-# Version -> objective ("" for all) -> the fields that this version redefines.
+# Version -> whose ("" for all runs, an objective, or an objective and a tokenizer) -> the fields of a record, or the
+# checks, that this version redefines.
 REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
     2: {
         # FLOPs of xl, linear and windowed attention; memory by what each attention backend keeps.
@@ -19,10 +20,17 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
         # A translation's length limit follows from its own source, not from the longest one beside it.
         "translation": frozenset({"bleu", "chrf", "exact_match", "probes", "translation"}),
     },
+    3: {
+        # Whole lines, documents and rows count, too, after NFKC; every task has a bound.
+        "": frozenset({"overlap", "plausible"}),
+        # The spelling of a rare word costs bits, and `<unk>` predicted for `<unk>` is not right.
+        "next-token words": frozenset({"accuracy", "bits_per_character", "bits_per_byte", "word_perplexity"}),
+    },
 }
 
 
-def redefined(version: int, objective: str) -> frozenset[str]:
-    """Return the fields redefined since a version of the records, for an `objective.kind`."""
+def redefined(version: int, objective: str, tokenizer: str = "") -> frozenset[str]:
+    """Return what was redefined since a version of the records, for an `objective.kind` and a `data.tokenizer`."""
     later = [fields for number, fields in REDEFINED.items() if number > version]
-    return frozenset[str]().union(*(fields.get(kind, frozenset()) for fields in later for kind in ("", objective)))
+    runs = ("", objective, f"{objective} {tokenizer}")
+    return frozenset[str]().union(*(fields.get(kind, frozenset()) for fields in later for kind in runs))

@@ -38,8 +38,8 @@ class Evidence:
 
     @cached_property
     def redefined(self) -> frozenset[str]:
-        """Fields that the version which recorded the run defined differently; they are not compared."""
-        return redefined(self.reader.run.records, self.config.task.name)
+        """Fields and checks that the version which recorded the run defined differently; they are not compared."""
+        return redefined(self.reader.run.records, self.config.task.name, self.config.data.tokenizer)
 
     def not_compared(self, *fields: str) -> str:
         """Return a note that names those of these fields that were redefined; else ""."""

@@ -234,7 +234,7 @@ FALLEN = ("is NaN or infinite", "is not a number")  # how the trainer says that 
 def verdicts(evidence: Evidence) -> Outcome:
     """The verdicts in checks.json are those that the checks give now."""
     with evidence.process():
-        asked = [*_probes(evidence), *_alarms(evidence)]
+        asked = [one for one in (*_probes(evidence), *_alarms(evidence)) if one.check not in evidence.redefined]
     wrong = []
     for verdict in asked:
         # A probe is recorded each time, an alarm only on change.
