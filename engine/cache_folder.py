@@ -3,7 +3,8 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
@@ -12,10 +13,23 @@ from platformdirs import user_cache_path
 from engine.command_line import PROGRAM
 
 CACHE = "TUI_TRANSFORMER_CACHE"  # names a folder other than the platform's
+_here: ContextVar[Path | None] = ContextVar("cache folder", default=None)
+
+
+@contextlib.contextmanager
+def cached_in(folder: Path) -> Iterator[None]:
+    """Use another cache folder in this thread: nothing that was kept earlier is found."""
+    before = _here.set(folder)
+    try:
+        yield
+    finally:
+        _here.reset(before)
 
 
 def cache_folder() -> Path:
     """Return the user's cache folder, which need not exist."""
+    if (here := _here.get()) is not None:
+        return here
     own = os.environ.get(CACHE)
     return Path(own) if own else user_cache_path(PROGRAM)
 

@@ -35,6 +35,7 @@ from engine.model.visibility import self_attention
 from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
 from engine.training.task import Task
+from engine.training.written_out import Fault, check_own_batches, check_small_corpus
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -98,6 +99,7 @@ def self_check(
             english("update"): lambda: check_update(config, reader, few),
             english("dropout"): lambda: check_dropout(config, reader, few),
             english("seed"): lambda: check_seed(config, copy, reseeded),
+            english("examples"): lambda: check_examples(config, task, reader),
         }
         found = []
         for name, check in checks.items():
@@ -743,3 +745,13 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
     elif varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
         wrong = english("another seed gives the same batches in the same order, so seeds do not measure noise")
     return _verdict("seed", wrong, english("another seed gives different initial weights and batches"))
+
+
+def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
+    """Are examples, losses and scores those that are written out by hand from the corpus's files?"""
+    try:
+        own = check_own_batches(config, task, copy.network)
+        small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)
+    except Fault as fault:
+        return _verdict("examples", str(fault), "")
+    return _verdict("examples", "", f"{own}; {small}")

@@ -1,0 +1,117 @@
+"""Small corpora on disk, each of the kind and in the format of a run's own, to be read by the run's own functions.
+
+Rows and documents have unequal lengths, capitals, characters of several bytes, and words that stand nowhere else,
+thrice each: a tokenizer that knows one of another split has read what it must not.
+"""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from engine.data.corpora import TextCorpus
+from engine.data.corpus import END_OF_TEXT, Corpus
+from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.sources import READERS, USUAL
+from engine.data.tokenizers.tagged import tagged
+
+SHARED = ("the", "River", "near", "Käse", "we", "saw", "東京", "an", "old", "boat", "Über")  # in every part
+DOCUMENTS = 24  # of a text's training part
+ROWS = 40
+QUESTIONS = {"train": 9, "validation": 4}
+CLASSES = ("east", "north", "west")
+SEARCHED = 1_000  # files of a folder
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SmallCorpus:
+    corpus: str  # `data.corpus`
+    text: str = ""  # of a text: all of it, as its documents are joined
+    train: int = 0  # of a text: the characters before its held-out part
+    rows: Sequence[Row] = ()  # of any other kind: source and target, text and class, or document
+    questions: Sequence[Row] = ()  # of documents: question and answer
+
+
+def write_like(corpus: Corpus, folder: Path, held_out: float) -> SmallCorpus:
+    """Write a small corpus like another into a folder; `held_out` is the share of a text that is not trained on."""
+    suffix = _suffix(corpus.source)
+    if isinstance(corpus, TextCorpus):
+        return _text(folder / f"small{suffix or '.txt'}", held_out)
+    if isinstance(corpus, ParallelCorpus):
+        return _pairs(folder / f"small{suffix or '.tsv'}", corpus.tags)
+    if isinstance(corpus, LabelledCorpus):
+        rows = [(_sentence(i, "own"), CLASSES[i % len(CLASSES)]) for i in range(ROWS)]
+        _write(folder / "small.csv", ("text", "class"), rows)
+        return SmallCorpus(str(folder / "small.csv"), rows=rows)
+    documents = [(f"{_sentence(i, 'Own')} {_sentence(i + 3, 'of')}",) for i in range(ROWS)]
+    asked = [(f"Where is Own{i}?", f"near of{i}") for i in range(sum(QUESTIONS.values()))]
+    _write(folder / "documents.txt", (), documents)
+    at = 0
+    for split, n in QUESTIONS.items():
+        _write(folder / f"{split}.tsv", (), asked[at : at + n])
+        at += n
+    return SmallCorpus(str(folder), rows=documents, questions=asked)
+
+
+def _suffix(source: str) -> str:
+    """Return the suffix of the table that a corpus was read from; "" for any other file, and what is generated."""
+    path = Path(source)
+    files = [path] if path.is_file() else islice(path.rglob("*"), SEARCHED) if path.is_dir() else []
+    return next((file.suffix.lower() for file in files if file.suffix.lower() in READERS), "")
+
+
+def _sentence(number: int, own: str) -> str:
+    """Three words of its own, all the same, among up to 7 others."""
+    others = [SHARED[(5 * number + 3 * i) % len(SHARED)] for i in range(number % 8)]
+    return " ".join((f"{own}{number}", *others[:4], f"{own}{number}", *others[4:], f"{own}{number}")) + "."
+
+
+def _text(path: Path, held_out: float) -> SmallCorpus:
+    documents = [f"{_sentence(i, 'Own')}\n{_sentence(i + 4, 'too')}" for i in range(DOCUMENTS)]
+    train = total = sum(len(one) + len(END_OF_TEXT) for one in documents)
+    while int(total * (1.0 - held_out)) < train:
+        total += 1
+    left, number = total - train, 0
+    while left > 0:  # the last document is cut, so that no character is left
+        document = f"{_sentence(number, 'New')}\n{_sentence(number + 3, 'held')}"
+        if left < 2 * len(document):
+            document = (document * 3)[: max(1, left - len(END_OF_TEXT))]
+        documents.append(document)
+        left, number = left - len(document) - len(END_OF_TEXT), number + 1
+    _write(path, (USUAL,), [(one,) for one in documents])
+    return SmallCorpus(str(path), "".join(one + END_OF_TEXT for one in documents), train)
+
+
+def _pairs(path: Path, tags: Sequence[str]) -> SmallCorpus:
+    names = ("source", *(tags or ("target",)))
+    rows = [tuple(_sentence(i + 2 * j, name.title()) for j, name in enumerate(names)) for i in range(ROWS)]
+    if path.suffix == ".tsv":
+        _write(path, (), [names, *rows])
+    else:
+        _write(path, names, rows)
+    said = [
+        (tagged(source, tag), target) for source, *targets in rows for tag, target in zip(tags, targets, strict=False)
+    ]
+    return SmallCorpus(f"{path}#{','.join(names)}", rows=said if tags else rows)
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    if path.suffix == ".parquet":
+        import pyarrow as arrow
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.table({name: [row[i] for row in rows] for i, name in enumerate(columns)}), path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".csv":
+            csv.writer(file).writerows((columns, *rows))
+        elif path.suffix == ".jsonl":
+            file.writelines(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+        elif columns:  # a text
+            file.write("".join(text + END_OF_TEXT for (text,) in rows))
+        else:
+            file.writelines("\t".join(row) + "\n" for row in rows)

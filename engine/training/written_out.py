@@ -1,0 +1,561 @@
+"""The way from a corpus's file to tokens, targets and scores, written out a second time: one row at a time, unpadded.
+
+Only the lists in a tokenizer, the numbers of special tokens and a small network are taken from the product. The run's
+own functions read a small corpus (`small_corpora`) whose rows and held-out words are known; then its splits, tokenizer,
+examples, losses and scores must be the ones stated here.
+"""
+
+import csv
+import gzip
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import torch
+
+from engine.cache_folder import cached_in
+from engine.config.schema import RunConfig
+from engine.config.sections import END, MASK, START, UNK
+from engine.data import sources
+from engine.data.corpora import TextCorpus
+from engine.data.corpus import END_OF_TEXT
+from engine.data.large import LargeSplit, large_splits
+from engine.data.objectives import IGNORED, Batch, PooledBatch
+from engine.data.overlap import shortened
+from engine.data.tokenizers import Tokenizer
+from engine.data.tokenizers.tagged import untagged
+from engine.evaluation.metrics import score_batches
+from engine.evaluation.scorers import TextScorer
+from engine.language import english
+from engine.model.transformer import Network
+from engine.training.small_corpora import Row, SmallCorpus, write_like
+from engine.training.task import Task
+
+Ids = list[int]
+LEAST_HELD_OUT = 0.05  # of a small text
+BPE_SIZE = 4_000  # every pair that occurs twice is joined
+AT_ONCE = 3  # rows of a batch: the last batch has fewer
+COMPARED = 2  # training batches whose losses are compared
+SMALL_CONTEXT = {"pairs": 192, "documents": 96, "labelled": 48}  # tokens
+MOST_FILES = 200  # of a folder, and bytes of a corpus, that are read again
+MOST_BYTES = 1 << 25
+PACKED = 4  # times smaller than what it holds
+CLOSE = 1e-5  # relative: scores are rounded to fp32
+
+
+class Fault(Exception):
+    """What is not as written out here: one sentence."""
+
+
+class Example(NamedTuple):
+    source: Ids | None
+    tokens: Ids
+    targets: Ids  # IGNORED where nothing is scored
+
+
+def require(right: bool, otherwise: str, **known: Any) -> None:
+    if not right:
+        raise Fault(otherwise.format(**known))
+
+
+def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, Task, SmallCorpus]:
+    """Return a run's config and task on a small corpus in `folder`, read and encoded by the run's own functions."""
+    data = config.miniature().dump()
+    own, held_out = config.data, max(LEAST_HELD_OUT, config.data.validation_fraction)
+    small = write_like(task.corpus, folder, held_out + own.test_fraction)
+    kind = own.tokenizer
+    if kind == "loaded":
+        kind = "characters" if task.tokenizer.target.per_character else "bpe"
+    data["data"].pop("corpus_size", None)
+    data["data"] |= {"corpus": small.corpus, "tokenizer": kind, "validation_fraction": held_out}
+    data["data"] |= {"test_fraction": own.test_fraction, "across_documents": own.across_documents}
+    data["data"] |= {"lowercase": own.lowercase, "bpe_size": BPE_SIZE, "words_size": own.words_size}
+    data["model"]["context_length"] = SMALL_CONTEXT.get(config.task.corpus, config.task.small_context)
+    data["train"]["batch_size"] = data["evaluation"]["batch_size"] = AT_ONCE
+    data["evaluation"] |= {"translations": 1, "beam": 1, "probes": False, "nanogpt_batches": 0}
+    if config.stride < config.window_targets:
+        data["evaluation"]["stride"] = config.task.small_context // 2
+    if own.window_stride is not None:
+        data["data"]["window_stride"] = 5
+    asked = RunConfig.model_validate(data)
+    if isinstance(task.corpus, TextCorpus) and isinstance(task.corpus.splits["train"], LargeSplit):
+        source = sources.find(small.corpus)
+        corpus = TextCorpus("small", "small", small.corpus, large_splits(source, asked.data))
+        made = type(task).of(corpus, asked)
+    else:
+        made = type(task).load(asked, None)
+    return made.resolved(asked, str(folder), 1), made, small
+
+
+# --- the splits
+
+
+def rows_of(task: Task, config: RunConfig, split: str) -> list[Row]:
+    """Return a split's rows as the product has them; of a text, all of it."""
+    corpus: Any = task.corpus
+    if config.task.corpus == "text":
+        return [(corpus.splits[split].text,)] if split in corpus.splits else []
+    if config.task.name == "question-answer":
+        return [(one.text, one.answer) for one in corpus.questions.get(split, ())]
+    if config.task.corpus == "documents":
+        return [(one,) for one in corpus.documents.get(split, ())]
+    found = corpus.splits.get(split)
+    if found is None:
+        return []
+    if config.task.corpus == "pairs":
+        return list(zip(found.sources, found.targets, strict=True))
+    return [(text, corpus.classes[i]) for text, i in zip(found.texts, found.classes, strict=True)]
+
+
+def check_splits(config: RunConfig, task: Task, small: SmallCorpus) -> None:
+    """Every row of the file is in one split, and each split is as large as asked."""
+    splits = {split: rows_of(task, config, split) for split in ("train", "validation", "test")}
+    shares = {"validation": config.data.validation_fraction, "test": config.data.test_fraction}
+    if small.text:
+        cut = int(len(small.text) * shares["test"])
+        parts = (
+            small.text[: small.train],
+            small.text[small.train : len(small.text) - cut],
+            small.text[-cut or len(small.text) :],
+        )
+        for (split, found), part in zip(splits.items(), parts, strict=True):
+            require(
+                "".join(map("".join, found)) == part,
+                english("the {split} text is not that part of the file"),
+                split=split,
+            )
+        return
+    everything = small.questions if config.task.name == "question-answer" else small.rows
+    found = [row for rows in splits.values() for row in rows]
+    require(Counter(found) == Counter(everything), english("the splits do not have each row of the file once"))
+    if config.task.name != "question-answer":
+        for split, share in shares.items():
+            wanted = round(len({text for text, *_ in everything}) * share)
+            require(
+                abs(len(splits[split]) - wanted) <= 1,
+                english("the {split} split has {n} rows, not {wanted}"),
+                split=split,
+                n=len(splits[split]),
+                wanted=wanted,
+            )
+
+
+# --- tokens
+
+
+def words_of(text: str) -> list[str]:
+    """Words and marks, and each gap that is not the usual one: none before a mark that closes, else a space."""
+    found: list[str] = []
+    for gap, token in re.findall(r"(\s*)(\w+|[^\w\s]|\Z)", text):
+        usual = "" if token in {".", "?", ">", "|"} - {">", "|"} or not token or not found else " "
+        if gap != usual:
+            found.append(gap)
+        found += [token] if token else []
+    return found
+
+
+def symbols_of(tokenizer: Tokenizer) -> tuple[list[str] | list[bytes], Callable[[str], list[Any]]]:
+    """Return what each token stands for, by its tokenizer.json, and how a text is cut into such symbols."""
+    saved: dict[str, Any] = json.loads(tokenizer.to_json())
+    if "characters" in saved:
+        return list(saved["characters"]), list
+    if "words" in saved or "vocabulary" in saved:
+        return saved.get("words") or saved["vocabulary"]["words"], words_of
+    pieces = [bytes([byte]) for byte in range(256)]
+    for left, right in saved.get("merges", ()):
+        piece = pieces[left] + pieces[right]
+        pieces += [] if piece in pieces else [piece]
+    if saved.get("end_of_text"):
+        pieces.append(END_OF_TEXT.encode())
+
+    def cut(text: str) -> list[bytes]:
+        # Any cut that spells the text will do: which one the merges give is the library's.
+        found = [pieces[token] for token in tokenizer.encode(text).tolist()]
+        require(b"".join(found) == text.encode(), english("the tokens of a text do not spell it"))
+        return found
+
+    return pieces, cut
+
+
+class Encoder:
+    """Encodes texts by the list in a tokenizer; what has no token becomes `unknown`."""
+
+    def __init__(self, tokenizer: Tokenizer, unknown: int | None) -> None:
+        self.tags = {f"<{tag}> ": tokenizer.untagged.vocab_size + i for i, tag in enumerate(tokenizer.tags)}
+        self.symbols, self.cut = symbols_of(tokenizer.untagged)
+        self.ids: Mapping[Any, int] = {symbol: token for token, symbol in enumerate(self.symbols)}
+        self.unknown = self.ids.get("<unk>", unknown)
+
+    def __call__(self, text: str) -> Ids:
+        tag = next((tag for tag in self.tags if text.startswith(tag)), "")
+        ids = [self.ids.get(symbol, self.unknown) for symbol in self.cut(text.removeprefix(tag))]
+        require(None not in ids, english("a text has a token that is not in the vocabulary"))
+        return [*([self.tags[tag]] if tag else []), *ids]  # type: ignore[list-item]
+
+
+def check_vocabulary(encoders: Iterable[Encoder], known: Sequence[str]) -> None:
+    """No token was learned from a text that a tokenizer must not see; `known` are those that it may."""
+    for encoder in encoders:
+        for symbol in encoder.symbols:
+            if isinstance(symbol, bytes):
+                seen = len(symbol) == 1 or any(symbol in text.encode() for text in known)
+            else:
+                seen = symbol == "<unk>" or any(symbol in text for text in known)
+            require(seen, english("the tokenizer knows {symbol!r}, which is not in the training text"), symbol=symbol)
+
+
+# --- examples
+
+
+def examples(config: RunConfig, batch: Batch) -> Iterator[Example]:
+    """Yield the rows of a batch without their padding."""
+    real = None if batch.source_at is None else (batch.source_at.index >= 0).sum(1).tolist()
+    pooled = isinstance(batch, PooledBatch)
+    for row in range(len(batch.tokens)):
+        targets = batch.targets[row].tolist()
+        scored = [place for place, target in enumerate(targets) if target != IGNORED]
+        n = (
+            len(batch.tokens[row])
+            if not config.on_rows
+            else scored[-1] + 1
+            if not pooled
+            else real[row]
+            if real
+            else None
+        )
+        source = None if batch.source is None else batch.source[row, : real[row] if real else None].tolist()
+        yield Example(source, batch.tokens[row, :n].tolist(), targets if pooled else targets[:n])
+
+
+def _later(row: Example, start: int) -> Ids:
+    require(row.tokens == [start, *row.targets[:-1]], english("the decoder's input is not its target, one token later"))
+    return row.targets
+
+
+def _joined(row: Example, unscored: int = 0) -> Ids:
+    """Return the text of which each token but the first is a target, the first few not scored."""
+    pairs = [(token, target) for token, target in zip(row.tokens[1:], row.targets, strict=False) if target != IGNORED]
+    require(all(token == target for token, target in pairs), english("a target is not the next token"))
+    scored = [place for place, target in enumerate(row.targets) if target != IGNORED]
+    require(scored == [*range(unscored, len(row.targets))], english("other tokens are scored than should be"))
+    return [*row.tokens, row.targets[-1]]
+
+
+def _split_at(ids: Ids, mark: Callable[[int], bool]) -> list[Ids]:
+    """Return what stands before, between and after the marks."""
+    parts: list[Ids] = [[]]
+    for token in ids:
+        if mark(token):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def boundary(config: RunConfig, tokenizer: Tokenizer) -> int | None:
+    """Return the token that ends a document, where nothing sees across it: byte pairs have one."""
+    return None if config.data.across_documents else tokenizer.end_of_text
+
+
+class Stated:
+    """What a row of each objective was made of, in tokens; the special tokens are those after the text's."""
+
+    def __init__(self, config: RunConfig, task: Task) -> None:
+        self.config, self.size = config, task.tokenizer.vocab_size
+        self.special = {name: self.size + i for i, name in enumerate(config.special_tokens)}
+        self.of_source, self.end = task.tokenizer.source.vocab_size, boundary(config, task.tokenizer.target)
+
+    def __call__(self, row: Example) -> tuple[Ids, ...]:
+        found: tuple[Ids, ...] = getattr(self, self.config.task.name.replace("-", "_"))(row)
+        return found
+
+    def next_token(self, row: Example) -> tuple[Ids, ...]:
+        document = _split_at(row.tokens[1:], lambda token: token == self.end)[0]  # nothing is predicted across its end
+        wanted = [a if i <= len(document) else IGNORED for i, a in enumerate([*row.tokens[1:], row.targets[-1]])]
+        require(row.targets == wanted, english("the targets are not the next tokens, up to the end of a document"))
+        return (row.tokens + [one for one in row.targets[-1:] if one != IGNORED],)
+
+    def masked(self, row: Example) -> tuple[Ids, ...]:
+        hidden = [place for place, target in enumerate(row.targets) if target != IGNORED]
+        wanted = max(1, round(self.config.objective.mask_fraction * len(row.tokens)))
+        require(len(hidden) == wanted, english("{n} tokens are hidden, not {wanted}"), n=len(hidden), wanted=wanted)
+        return ([b if b != IGNORED else a for a, b in zip(row.tokens, row.targets, strict=True)],)
+
+    def copy(self, row: Example) -> tuple[Ids, ...]:
+        text = _later(row, self.special[START])
+        text = text if self.config.task.name == "copy" else text[::-1]
+        require(row.source == text, english("the source is not what is written of it"))
+        return (text,)
+
+    reverse = copy
+
+    def continuation(self, row: Example) -> tuple[Ids, ...]:
+        source = row.source or []
+        return ([*source, *_later(row, source[-1])],)
+
+    def shifted(self, row: Example) -> tuple[Ids, ...]:
+        source = row.source or []
+        require(row.tokens == source[1:], english("the decoder does not read the source, one token later"))
+        return ([*source, _joined(row)[-1]],)
+
+    def translation(self, row: Example) -> tuple[Ids, ...]:
+        start, end = self.special[START], self.special[END]
+        if row.source is None:
+            given = row.tokens.index(start) if start in row.tokens else 0
+            text = _joined(row, given)
+            source, written = text[:given], text[given + 1 :]
+        else:
+            require(row.source[-1] == self.of_source + 2, english("the source has no end"))
+            source, written = row.source[:-1], _later(row, start)
+        require(written[-1] == end, english("the target has no end"))
+        return source, written[:-1]
+
+    summarization = translation
+
+    def question_answer(self, row: Example) -> tuple[Ids, ...]:
+        mark = self.special[MASK]
+        if row.source is not None:
+            written = _later(row, mark)
+            require(written[-1] == mark, english("the target has no end"))
+            return row.source, written[:-1]
+        question, answer, rest = (*_split_at(_joined(row, row.tokens.index(mark) - 1), mark.__eq__), [0])[:3]
+        require(not rest, english("the target has no end"))
+        return question, answer
+
+    def span_corruption(self, row: Example) -> tuple[Ids, ...]:
+        if row.source is None:
+            prefix, suffix, span, rest = _split_at(_joined(row), self.special[MASK].__eq__)
+            require(not rest and bool(span), english("a row is not prefix, suffix and span, with a mark after each"))
+            return (prefix + span + suffix,)
+        first = self.special[START] + 1
+        written = _later(row, self.special[START])
+        shown, spans = (_split_at(ids, lambda token: token >= first) for ids in (row.source, written))
+        marks = [[token for token in ids if token >= first] for ids in (row.source, written)]
+        wanted = [*range(first, first + len(marks[1]))]
+        require(marks == [wanted[:-1], wanted], english("a span is not between its sentinels"))
+        return ([token for pair in zip(shown, [*spans[1:-1], []], strict=True) for part in pair for token in part],)
+
+    def classification(self, row: Example) -> tuple[Ids, ...]:
+        return row.tokens, row.targets
+
+
+def check_rows(
+    config: RunConfig, found: Sequence[tuple[Ids, ...]], expected: Sequence[tuple[Ids, ...]], of: str
+) -> None:
+    """The rows of one pass over a split are those of its file: windows of a text, beginnings of documents, or all."""
+    if config.task.corpus == "text":
+        whole = "".join(map(chr, expected[0][0]))
+        right = all("".join(map(chr, text)) in whole for (text,) in found)
+    elif config.task.name == "span-corruption":
+        begins = {tuple(text[:n]) for (text,) in expected for n in range(1, len(text) + 1)}
+        right = len(found) == len(expected) and all(tuple(text) in begins for (text,) in found)
+    else:
+        right = sorted(found) == sorted(expected)
+    require(right, english("the {of} examples are not those of the {of} split"), of=of)
+
+
+# --- losses and scores
+
+
+@torch.no_grad()
+def nll(network: Network, row: Example) -> tuple[list[float], list[bool]]:
+    """Return −log p of each scored target of one row, read alone, and whether it is the likeliest token."""
+    parts = [torch.tensor([part]) for part in (row.source, row.tokens) if part is not None]
+    logits = network(*parts)[0]  # (T, V)
+    logits = logits.mean(0, keepdim=True) if len(row.targets) < len(logits) else logits
+    log_p = logits.log_softmax(-1)
+    scored = [(place, target) for place, target in enumerate(row.targets) if target != IGNORED]
+    return [-float(log_p[at, target]) for at, target in scored], [int(log_p[at].argmax()) == t for at, t in scored]
+
+
+def check_losses(config: RunConfig, batch: Batch, rows: Sequence[Example], network: Network) -> None:
+    context = batch.tokens.shape[1]
+    found = score_batches(network, [batch], context=context, stride=context).nll.tolist()
+    same = _alike(found, [loss for row in rows for loss in nll(network, row)[0]])
+    require(same, english("a batch, padded, has other losses than its rows, one at a time"))
+
+
+def text_rows(config: RunConfig, ids: Ids, ends: Sequence[int]) -> Iterator[Example]:
+    """Yield the windows that score a text: each token but the first once, in the first window that has it, and none
+    from before its document; `ends` are the places of the tokens that end one.
+    """
+    context = config.model.context_length
+    borders = [0, *ends, len(ids) - 1]
+    for first, last in pairwise(borders):
+        document, done = ids[first : last + 1], 0
+        for start in range(0, len(document) - 1, config.stride):
+            window = document[start : start + context + 1]
+            new = start + len(window) - 1 - done
+            if new > 0:
+                targets = window[1:]
+                yield Example(None, window[:-1], [IGNORED] * (len(targets) - new) + targets[-new:])
+                done += new
+
+
+def check_small_corpus(config: RunConfig, task: Task, build: Callable[[RunConfig, int], Network]) -> str:
+    """Return what was compared, in words; raise `Fault` at the first difference. `build` returns a small float64
+    network.
+    """
+    with TemporaryDirectory(prefix="tui-transformer-small-") as folder, cached_in(Path(folder) / "cache"):
+        small_config, made, small = small_task(config, task, Path(folder))
+        check_splits(small_config, made, small)
+        return check_path(small_config, made, build(small_config, made.vocab_size))
+
+
+def check_path(config: RunConfig, task: Task, network: Network) -> str:
+    """The same for a task on a small corpus: its tokens, examples, losses and scores."""
+    cpu, name = torch.device("cpu"), config.data.tokenizer
+    on, context = config.task.corpus, config.model.context_length
+    stated = Stated(config, task)
+    source, target = (Encoder(side, stated.special.get(UNK)) for side in task.tokenizer.sides)
+    texts = {split: rows_of(task, config, split) for split in ("train", "validation", "test")}
+    if config.data.lowercase:
+        texts = {split: [(text.lower(), *more) for text, *more in rows] for split, rows in texts.items()}
+    if on != "documents":  # those of questions and documents are learned from both
+        everywhere = name == "characters" and on != "labelled"
+        known = [part for split in (texts if everywhere else ["train"]) for row in texts[split] for part in row]
+        check_vocabulary((source, target), known)
+
+    def encoded(row: Row) -> tuple[Ids, ...]:
+        if on == "labelled":
+            return source(row[0])[:context], [sorted({row[1] for row in texts["train"]}).index(row[1])]
+        if on == "pairs":
+            return source(row[0])[: config.task.longest_source(config)], target(row[1])
+        before = " " if name == "bpe" else ""
+        return tuple(target(before * bool(i) + part) for i, part in enumerate(row))
+
+    rows = {split: [encoded(row) for row in texts[split]] for split in ("train", "validation")}
+    batches = task.batches(config, cpu)
+    steps = getattr(batches, "steps_per_epoch", COMPARED) * config.train.accumulation
+    trained = [
+        batches.batch(1 + at // config.train.accumulation, at % config.train.accumulation) for at in range(steps)
+    ]
+    check_rows(config, [stated(one) for batch in trained for one in examples(config, batch)], rows["train"], "training")
+    scorer = task.scorer(config, cpu)
+    if config.task.continues:
+        ids = rows["validation"][0][0]
+        asked = [*text_rows(config, ids, [place for place, token in enumerate(ids) if token == stated.end])]
+    else:
+        asked = [one for batch in scorer.batches() for one in examples(config, batch)]
+        check_rows(config, [stated(one) for one in asked], rows["validation"], "validation")
+    for batch in trained[:COMPARED]:
+        check_losses(config, batch, [*examples(config, batch)], network)
+    scored = [nll(network, one) for one in asked]
+    losses, right = ([value for row in scored for value in row[i]] for i in (0, 1))
+    record = scorer.record(network).dump()
+    expected = {"loss": math.fsum(losses) / len(losses), "accuracy": sum(right) / len(right)}
+    if "bits_per_byte" in record and target.unknown is None:
+        text = texts["validation"][0][0]
+        first, bits = target.cut(text)[0], math.fsum(losses) / math.log(2)  # the first token is not predicted
+        rest = text.encode()[len(first if isinstance(first, bytes) else first.encode()) :]
+        expected |= {"bits_per_character": bits / len(rest.decode()), "bits_per_byte": bits / len(rest)}
+    for key, value in expected.items():
+        require(
+            _alike([record[key]], [value]),
+            english("the {key} of the validation split is {found:.6f}; one row at a time, it is {value:.6f}"),
+            key=key,
+            found=record[key],
+            value=value,
+        )
+    n = len(asked) + sum(len(batch.tokens) for batch in trained)
+    return english("so are splits, tokens, {n:,} examples, losses and scores of a small corpus of its kind", n=n)
+
+
+def _alike(found: Sequence[float], expected: Sequence[float]) -> bool:
+    pairs = zip(sorted(found), sorted(expected), strict=True)
+    return len(found) == len(expected) and all(abs(a - b) <= CLOSE * max(1.0, abs(b)) for a, b in pairs)
+
+
+# --- the run's own first batches
+
+
+def on_disk(config: RunConfig, task: Task) -> str:
+    """Return the text of a corpus's files, read in another way, with single spaces; "" where that is too much."""
+    corpus = task.corpus
+    if isinstance(corpus, TextCorpus) and isinstance(corpus.splits["train"], LargeSplit):
+        return ""
+    paths = [Path(part.strip()).expanduser() for part in corpus.source.split(",")]
+    found = chain.from_iterable([path] if path.is_file() else islice(path.rglob("*"), MOST_FILES) for path in paths)
+    files = sorted(file for file in found if file.is_file())
+    if sum(file.stat().st_size * (PACKED if file.suffix in (".gz", ".parquet") else 1) for file in files) > MOST_BYTES:
+        return ""
+    if not files:  # generated
+        rows = chain.from_iterable(rows_of(task, config, split) for split in ("train", "validation", "test"))
+        return " ".join(" ".join(map(" ".join, rows)).split())
+    return " ".join("\n".join(map(_read, files)).split())
+
+
+def _read(file: Path) -> str:
+    """Return the rows of a table, or all of any other file."""
+    if file.suffix == ".parquet":
+        from pyarrow import parquet
+
+        rows = [row.values() for row in parquet.read_table(file).to_pylist()]
+    else:
+        raw = file.read_bytes()
+        text = (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode("utf-8-sig", "replace")
+        if file.suffix == ".jsonl":
+            rows = [json.loads(line).values() for line in text.split("\n") if line.strip()]
+        elif ".csv" in file.suffixes:
+            rows = [*csv.reader(io.StringIO(text, newline=""))]
+        else:
+            return text
+    return "\n".join(" ".join(cell for cell in row if isinstance(cell, str)) for row in rows)
+
+
+def check_own_batches(config: RunConfig, task: Task, network: Network) -> str:
+    """Return what was compared of a run's first training and scoring batches, in words; raise `Fault` at the first
+    difference: what rows were made of stands in the corpus's files, and in `network` their losses are those of each
+    row alone.
+    """
+    stated, cpu, scorer = Stated(config, task), torch.device("cpu"), task.scorer(config, torch.device("cpu"))
+    if isinstance(scorer, TextScorer):  # the first windows
+        scorer = copy(scorer)
+        scorer.tokens = scorer.tokens[: config.window_tokens + config.stride + 1]
+    batches = {"training": task.batches(config, cpu).batch(1, 0)}
+    some: dict[str, list[Example]] = {}
+    if config.task.continues:
+        ids = scorer.tokens.tolist()
+        some["validation"] = [*text_rows(config, ids, [at for at, token in enumerate(ids) if token == stated.end])]
+        by_hand = [loss for one in some["validation"] for loss in nll(network, one)[0]]
+        same = _alike(scorer.token_scores(network).nll.tolist(), by_hand)
+        require(same, english("the scorer's losses are not those of each window alone"))
+    else:
+        batches["validation"] = next(iter(scorer.batches()))
+    for split, batch in batches.items():
+        few = next(batch.pieces(-(-len(batch.tokens) // AT_ONCE)))
+        some[split] = [*examples(config, few)]
+        check_losses(config, few, some[split], network)
+    text = on_disk(config, task)
+    text = text.lower() if config.data.lowercase else text
+    for split, rows in some.items():
+        for row in rows:
+            windows = config.task.continues and split == "validation"  # not all of them are scored
+            parts = (row.tokens,) if windows else stated(row)
+            for side, ids in zip((task.tokenizer.target, task.tokenizer.source), parts[::-1], strict=False):
+                for said in [] if config.task.corpus == "labelled" and ids is row.targets else _spelled(side, ids):
+                    require(
+                        said in text or not text,
+                        english("a {split} example has a text that is not in the corpus: {said}"),
+                        split=split,
+                        said=shortened(said),
+                    )
+    found = english("the first {n} examples and their losses are as read by hand from the corpus")
+    if not text:
+        found = english("the losses of the first {n} examples are those of each read alone")
+    return found.format(n=sum(map(len, some.values())))
+
+
+def _spelled(tokenizer: Tokenizer, ids: Ids) -> list[str]:
+    """Return the texts between unknown tokens and ends of documents, with single spaces."""
+    runs = _split_at(ids, lambda token: token >= tokenizer.vocab_size or token == tokenizer.unknown)
+    said = [tokenizer.decode(run).strip("\ufffd") for run in runs if run]
+    return [part for text in said for end in text.split(END_OF_TEXT) if (part := " ".join(untagged(end).split()))]
