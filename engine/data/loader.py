@@ -1,5 +1,6 @@
 """The batch stream: a pure function of (seed, step, micro-batch), so its position is two ints and resumes exactly."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED, Batch, Objective
+from engine.data.objectives import IGNORED, Batch, Objective, Places
 from engine.data.padding import sent
 from engine.data.shards import TokenShards
 from engine.data.tokenizers.protocol import Tokenizer
@@ -31,6 +32,11 @@ class Examples(Protocol):
 
     def probed(self) -> Tensor:
         """Return (B, L) int64 text for the leak probe."""
+
+    def traced(self) -> Iterator[tuple[Batch, Places]]:
+        """Yield rows of the first batch, each by itself, and the places of what they predict; none where the objective
+        makes them of `probed` text.
+        """
 
     def largest(self) -> tuple[int, int]:
         """Return (step, micro-batch) of the largest batch of the first epoch."""
@@ -171,6 +177,9 @@ class TextBatches:
 
     def probed(self) -> Tensor:
         return self.windows(1, 0)
+
+    def traced(self) -> Iterator[tuple[Batch, Places]]:
+        yield from ()
 
     def largest(self) -> tuple[int, int]:
         return 1, 0  # all have one size

@@ -6,8 +6,8 @@ wrong. B batch, T target time, S source time, L window.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 
 import numpy as np
@@ -135,14 +135,23 @@ def places(objective: Objective, generator: Generator | None = None) -> Places |
     source = None if batch.source is None else batch.source[0] - FIRST_PLACE
     if not (objective.conditional or objective.rearranges):
         return Places(answers, tokens.clamp(min=-1), source)
-    predicted = {place: t for t, place in enumerate(answers.tolist()) if place >= 0}
-    given = None if objective.conditional or source is None else _in_target(source, predicted)
-    return Places(torch.arange(len(answers)), _in_target(tokens, predicted), given)
+    found = places_in_target(batch)
+    return replace(found, source=None) if objective.conditional else found
 
 
-def _in_target(text: Tensor, predicted: Mapping[int, int]) -> Tensor:
-    """Return the target index of each place of a text; −1 for special tokens and unpredicted places."""
-    return torch.tensor([predicted.get(place, -1) for place in text.tolist()])
+def places_in_target(numbered: Batch) -> Places:
+    """Return the places in a batch of one row whose tokens, but for those given, are numbers from `FIRST_PLACE` on."""
+    answers = numbered.targets[0].tolist()
+    predicted = {place: t for t, place in enumerate(answers) if place >= FIRST_PLACE}
+    tokens, *source = (
+        torch.tensor([predicted.get(at, -1) for at in part[0].tolist()]) for part in numbered.texts[::-1]
+    )
+    return Places(torch.arange(len(answers)), tokens, source[0] if source else None)
+
+
+def numbered(tokens: Tokens) -> Tokens:
+    """Return (T,) the place of each token of a text, in place of the token."""
+    return FIRST_PLACE + np.arange(len(tokens), dtype=np.int64)
 
 
 class Masked(Objective):

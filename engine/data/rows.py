@@ -6,6 +6,7 @@ questions with answers, or documents, which are cut and corrupted anew in each e
 since they determine row lengths; masks are drawn for each batch.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,11 @@ from engine.data.objectives import (
     Classification,
     Corrupts,
     Objective,
+    Places,
     QuestionAnswer,
     joined_rows,
+    numbered,
+    places_in_target,
     written_from,
 )
 from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
@@ -35,10 +39,15 @@ from engine.language import tr
 from engine.model.positions import Positions
 from engine.seeds import seed_for
 
+TRACED = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length
 
 
-class BucketedBatches:
+def as_is(tokens: Tokens) -> Tokens:
+    return tokens
+
+
+class BucketedBatches(ABC):
     """Each row once per epoch, batched with rows of similar length; subclasses build the batches. `lengths` gives, for
     an epoch, the (n, sides) lengths of the rows as batched. A batch has `train.batch_tokens` of the longer side,
     padding included, or `train.batch_size` rows. Raises InputError: a row of the first epoch is longer than the budget.
@@ -62,6 +71,22 @@ class BucketedBatches:
             )
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
+
+    def traced(self) -> Iterator[tuple[Batch, Places]]:
+        """Yield the first rows of the first batch, each by itself, and the places of what they predict."""
+        _, rows = self.rows(1, 0)
+        for row in rows[:TRACED].tolist():
+            yield self._made([row], 1, 0), places_in_target(self._made([row], 1, 0, numbered))
+
+    def batch(self, step: int, micro: int) -> Batch:
+        _, rows = self.rows(step, micro)
+        return self._made(rows.tolist(), step, micro)
+
+    @abstractmethod
+    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        """Return the batch of some rows in a micro-batch of a step; `predicted` is applied to the text of each that is
+        predicted.
+        """
 
     @property
     def steps_per_epoch(self) -> int:
@@ -208,9 +233,10 @@ class PairBatches(BucketedBatches):
         lengths = pairs.joined if self._joined else pairs.lengths
         super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
 
-    def batch(self, step: int, micro: int) -> Batch:
-        _, rows = self.rows(step, micro)
-        return pair_batch(self.pairs.chosen(rows.tolist()), self.special, self.device, joined=self._joined)
+    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        pairs = self.pairs.chosen(rows)
+        pairs = EncodedPairs(pairs.sources, [*map(predicted, pairs.targets)])
+        return pair_batch(pairs, self.special, self.device, joined=self._joined)
 
     def probed(self) -> Tensor:
         """Return (1, L) the start of the training targets."""
@@ -230,10 +256,9 @@ class QuestionBatches(BucketedBatches):
         lengths = objective.sides(asked.sources, asked.targets)
         super().__init__(lambda epoch: lengths, config, tr("question"))
 
-    def batch(self, step: int, micro: int) -> Batch:
-        _, rows = self.rows(step, micro)
-        chosen = self.asked.chosen(rows.tolist())
-        return self.objective.answered(chosen.sources, chosen.targets, self.device)
+    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        chosen = self.asked.chosen(rows)
+        return self.objective.answered(chosen.sources, [*map(predicted, chosen.targets)], self.device)
 
     def probed(self) -> Tensor:
         """Return (1, L) questions and answers as one text."""
@@ -269,12 +294,9 @@ class LabelledBatches(BucketedBatches):
         lengths = lengths_of(texts)[:, None]
         super().__init__(lambda epoch: lengths, config, tr("text"))
 
-    def batch(self, step: int, micro: int) -> Batch:
-        _, rows = self.rows(step, micro)
-        chosen = rows.tolist()
-        return self.objective.classified(
-            [self.texts[i] for i in chosen], [self.classes[i] for i in chosen], self.device
-        )
+    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        classes = [int(predicted(np.array([self.classes[i]]))[0]) for i in rows]
+        return self.objective.classified([self.texts[i] for i in rows], classes, self.device)
 
     def probed(self) -> Tensor:
         """Return (1, L) the start of all texts as one."""
@@ -309,10 +331,10 @@ class DocumentBatches(BucketedBatches):
         self._cuts: tuple[int, Counts] = (-1, self._whole)
         super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, tr("document"))
 
-    def batch(self, step: int, micro: int) -> Batch:
-        epoch, rows = self.rows(step, micro)
+    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        epoch, _ = self.rows(step, micro)
         cuts = self._cut_at(epoch)
-        documents = [self.documents[row][: cuts[row]] for row in rows.tolist()]
+        documents = [predicted(self.documents[row][: cuts[row]]) for row in rows]
         return self.objective.corrupted(documents, mask_generator(self.seed, step, micro), self.device)
 
     def probed(self) -> Tensor:

@@ -226,11 +226,13 @@ def leak_probe(
     when: When,
     step: int,
     rows: int = ROWS_AT_ONCE,
+    examples: Sequence[tuple[Batch, Places]] = (),
 ) -> Verdict:
     """Run both probes in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
-    The first two rows of `windows` (B, L), real text, are used; other steps try other places. `rows` are in the run's
-    largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
+    The first two rows of `windows` (B, L), real text, are used, or a run's `examples`, each a batch of one row; other
+    steps try other places. `rows` are in the run's largest batch: as many are tried at once if affordable. The model is
+    restored. Before the first step, a copy with
     other weights stands for a network whose layers pass on too little to show what they read.
     """
     if when == "before" and starts_as_identity(model.config):
@@ -249,7 +251,7 @@ def leak_probe(
         change = _larger(change, found)
         clean = english("the model does not see what is hidden")
     else:
-        for batch, where in _examples(objective, windows[:2], step):
+        for batch, where in examples or _examples(objective, windows[:2], step):
             single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)

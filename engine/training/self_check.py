@@ -396,7 +396,7 @@ class FewRows:
     """The first batches of a run, cut to a few rows and tokens, fewer in each later micro-batch of a step."""
 
     def __init__(self, batches: Examples, accumulation: int) -> None:
-        self.objective, self.probed = batches.objective, batches.probed
+        self.objective, self.probed, self.traced = batches.objective, batches.probed, batches.traced
         self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:

@@ -523,7 +523,8 @@ def check_own_batches(config: RunConfig, task: Task, network: Network) -> str:
     batches = {"training": task.batches(config, cpu).batch(1, 0)}
     some: dict[str, list[Example]] = {}
     if config.task.continues:
-        ids = scorer.tokens.tolist()
+        assert isinstance(scorer, TextScorer)
+        ids = scorer.tokens[:].tolist()
         some["validation"] = [*text_rows(config, ids, [at for at, token in enumerate(ids) if token == stated.end])]
         by_hand = [loss for one in some["validation"] for loss in nll(network, one)[0]]
         same = _alike(scorer.token_scores(network).nll.tolist(), by_hand)
