@@ -40,6 +40,16 @@ from engine.training.small_corpora import Row, SmallCorpus, write_like
 from engine.training.task import Task
 
 Ids = list[int]
+# The mark that ends a document, or the part of it that is in a window.
+MARK = re.compile(
+    "|".join(
+        (
+            re.escape(END_OF_TEXT),
+            *(rf"\A{re.escape(END_OF_TEXT[n:])}" for n in range(1, len(END_OF_TEXT))),
+            *(rf"{re.escape(END_OF_TEXT[:n])}\Z" for n in range(len(END_OF_TEXT) - 1, 0, -1)),
+        )
+    )
+)
 LEAST_HELD_OUT = 0.05  # of a small text
 BPE_SIZE = 4_000  # every pair that occurs twice is joined
 AT_ONCE = 3  # rows of a batch: the last batch has fewer
@@ -559,4 +569,4 @@ def _spelled(tokenizer: Tokenizer, ids: Ids) -> list[str]:
     """Return the texts between unknown tokens and ends of documents, with single spaces."""
     runs = _split_at(ids, lambda token: token >= tokenizer.vocab_size or token == tokenizer.unknown)
     said = [tokenizer.decode(run).strip("\ufffd") for run in runs if run]
-    return [part for text in said for end in text.split(END_OF_TEXT) if (part := " ".join(untagged(end).split()))]
+    return [part for text in said for end in MARK.split(text) if (part := " ".join(untagged(end).split()))]
