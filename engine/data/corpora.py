@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from engine.data.tokenizers import Tokenizer
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
-OVERLAP = 1  # version of the cached overlaps
+OVERLAP = 2  # version of the cached overlaps
 PIECE = 1 << 22  # characters hashed at once
 GLIMPSE = 400  # characters of a text that `data show` prints
 PREVIEWED = 64_000  # characters
@@ -208,7 +208,8 @@ def overlap_of(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | Non
             progress.at(done)
 
     def found() -> dict[str, Any]:
-        overlap = text_overlap(pieces(), held_out.stretches(), split)
+        generated = train.generated is not None
+        overlap = text_overlap(pieces(), held_out.stretches(), split, held_out.pieces(), generated=generated)
         return {} if overlap is None else asdict(overlap)
 
     made_by = (OVERLAP, train.sha256, held_out.sha256, split)

@@ -99,14 +99,15 @@ class Corpus(ABC):
     def overlap_lines(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
         """Return the overlaps as JSON and as lines of a description."""
         from engine.evaluation.alarms import overlapping
-        from engine.evaluation.verdict import OVERLAP
+        from engine.evaluation.verdict import OK
 
         known = [one for one in self.overlaps() if one is not None]
         kinds = {one.of for one in known}
         record: dict[str, object] = {
             one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known
         }
-        return record, [(f"⚠ {OVERLAP}" if one.much else tr("overlap"), told(overlapping(one).why)) for one in known]
+        found = map(overlapping, known)
+        return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
 
     def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""

@@ -1,21 +1,26 @@
 """How much of a held-out split is also in the training split: seen data tests memorization, not generalization.
 
-Texts are compared by passages, sentences and questions one by one. A passage is `PASSAGE` identical bytes, about the 50
-tokens that Lee et al. (2022, "Deduplicating training data makes language models better") count as a duplicate, or 67
-Chinese characters. Shorter repetitions are natural: log lines, choruses, boilerplate. So is some overlap: the test sets
-of standard benchmarks share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section
-4, by 8-grams). At `MUCH` or more, scores are not compared.
+Texts are compared by passages and by whole documents and lines; sentences and questions one by one. A passage is
+`PASSAGE` identical bytes, about the 50 tokens that Lee et al. (2022, "Deduplicating training data makes language models
+better") count as a duplicate, or 67 Chinese characters. Some overlap is natural: the test sets of standard benchmarks
+share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section 4, by 8-grams). At
+`MUCH` or more, scores are not compared. Shorter repetitions are natural: log lines, choruses, boilerplate. Repeated
+lines are therefore only warned of.
 """
 
 import functools
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import folded
 from engine.language import english
 
@@ -31,6 +36,10 @@ PIECE = 1 << 17  # characters of training text hashed at once
 TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 SHOWN = 60  # characters of an example
+LEAST, LEAST_DENSE = 20, 8  # characters of a line or document that counts; the second in scripts without spaces
+DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+MOST = 50_000  # distinct lines, and documents, that are looked up; of more, a sample
+LONGEST = 1 << 20  # characters; a longer line or document is compared in parts
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
 
 Hashes = NDArray[np.uint64]
@@ -39,11 +48,14 @@ Hashes = NDArray[np.uint64]
 SAID = {
     "text": (
         english("{share} of the {split} text also appears word for word in the training text"),
-        english("no passage of the {split} text appears in the training text"),
+        english(
+            "no passage of {passage} bytes{whole} and no line of {least} characters or more of the {split} text "
+            "appears in the training text"
+        ),
     ),
     "documents": (
         english("{share} of the {split} documents' text also appears word for word in the training documents"),
-        english("no passage of the {split} documents' text appears in the training documents"),
+        english("no passage of {passage} bytes and no whole {split} document appears in the training documents"),
     ),
     "pairs": (
         english(
@@ -69,6 +81,14 @@ SAID = {
         english("none of the {total:,} {split} texts are in training, ignoring case and punctuation"),
     ),
 }
+# What is said of units that appear as a whole.
+WHOLE = {
+    "documents": english("{share} of its distinct documents ({seen:,} of {total:,}) appear there as a whole"),
+    "lines": english(
+        "{share} of its distinct lines of {least} characters or more ({seen:,} of {total:,}) appear there as whole "
+        "lines"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -79,51 +99,113 @@ class Overlap:
     total: int  # how many there are
     example: str = ""  # an example, shortened, without control characters; "" if none was seen
     both: int = 0  # pairs whose source and target are both in training
+    documents: int = 0  # distinct documents looked up
+    documents_seen: int = 0  # how many are also documents in training
+    lines: int = 0  # distinct lines looked up
+    lines_seen: int = 0  # how many are also lines in training
+    sampled: bool = False  # whether there are more documents or lines than were looked up
+    generated: bool = False  # whether a grammar writes the text: what repeats is its own
 
     @property
     def share(self) -> float:
         return self.seen / self.total
 
     @property
+    def known(self) -> float:
+        """The share of what is seen that a score may not have: of passages, whole documents or rows."""
+        return max(self.share, 0.0 if self.generated else self.documents_seen / max(1, self.documents))
+
+    @property
+    def repeated(self) -> float:
+        """The share of distinct lines seen."""
+        return self.lines_seen / max(1, self.lines)
+
+    @property
     def much(self) -> bool:
-        return self.share >= MUCH
+        return self.known >= MUCH
+
+    @property
+    def repeats(self) -> bool:
+        return self.repeated >= MUCH and not self.generated
 
     @property
     def worth_saying(self) -> bool:
-        return self.share >= LITTLE
+        return self.known >= LITTLE or self.repeats
 
     @property
     def said(self) -> str:
-        """Return a sentence without its full stop, with the share and an example."""
+        """Return a sentence without its full stop, with the shares and an example."""
         said, none = SAID[self.of]
-        share = f"{self.share:.1%}" if self.share >= LITTLE else english("under {little:.1%}", little=LITTLE)
+        whole = [
+            WHOLE[unit].format(share=_percent(seen / total), seen=seen, total=total, least=LEAST)
+            for unit, seen, total in (
+                ("documents", self.documents_seen, self.documents),
+                ("lines", self.lines_seen, self.lines),
+            )
+            if seen
+        ]
+        if whole and not self.seen:
+            said = english("no passage of {passage} bytes of the {split} text appears in the training text")
         both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
-        values = {"split": self.split, "share": share, "seen": self.seen, "total": self.total, "both": both}
-        said, none = said.format(**values), none.format(**values)
-        return english("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
+        first = (said if self.seen or whole else none).format(
+            split=self.split,
+            share=_percent(self.share),
+            seen=self.seen,
+            total=self.total,
+            both=both,
+            passage=PASSAGE,
+            least=LEAST,
+            whole=english(", no document") if self.documents else "",
+        )
+        sample = [english("only a sample of them was looked up")] if self.sampled and whole else []
+        example = [english("for example “{example}”", example=self.example)] if self.example else []
+        return "; ".join((first, *whole, *sample, *example))
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}
 
 
-def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
-    """Return the share of a held-out text covered by passages of the training text; None without text."""
-    return _overlap("text", split, *_looked_up(held_out.encode("utf-8", "surrogatepass"), train))
+def text_overlap(
+    train: Iterable[str], held_out: str, split: str, whole: Iterable[str] | None = None, *, generated: bool = False
+) -> Overlap | None:
+    """Return the share of a held-out text covered by passages of the training text, and the documents and lines that
+    both have; None without text. `whole`: the text in pieces, if `held_out` is only stretches of it.
+    """
+    lines, documents = _Units("\n"), _Units(END_OF_TEXT)
+    pieces = lines.passed(_pieces((held_out,) if whole is None else whole), lines.add)
+    deque(documents.passed(pieces, documents.add), maxlen=0)
+    pieces = lines.passed(_pieces(train), lines.look_up)
+    if documents.marked:
+        pieces = documents.passed(pieces, documents.look_up)
+    else:  # no documents, but one text
+        documents.known.clear()
+    found = _overlap("text", split, *_looked_up(held_out.encode("utf-8", "surrogatepass"), pieces))
+    return found and replace(
+        found,
+        example=found.example or documents.example or lines.example,
+        documents=len(documents.known),
+        documents_seen=len(documents.seen),
+        lines=len(lines.known),
+        lines_seen=len(lines.seen),
+        sampled=documents.sampled or lines.sampled,
+        generated=generated,
+    )
 
 
 def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
     """Like `text_overlap`, but a document equal to one in training, ignoring case and punctuation, counts in full."""
-    known = set(words_alone(train))
+    known, alone = set(words_alone(train)), words_alone(held_out)
     encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
     whole = b"".join(encoded)
     looked_at, seen = _looked_up(whole, (f"{text}\n" for text in train))
     if len(looked_at) == len(whole):
         start = 0
-        for text, raw in zip(words_alone(held_out), encoded, strict=True):
+        for text, raw in zip(alone, encoded, strict=True):
             if text in known:
                 seen[start : start + len(raw)] = True
             start += len(raw)
-    return _overlap("documents", split, looked_at, seen)
+    found, asked = _overlap("documents", split, looked_at, seen), set(filter(_counts, alone))
+    return found and replace(found, documents=len(asked), documents_seen=len(asked & known))
 
 
 def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | None:
@@ -167,6 +249,62 @@ def words_alone(sentences: Sequence[str]) -> list[str]:
 def shortened(text: str) -> str:
     line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= LITTLE else english("under {little:.1%}", little=LITTLE)
+
+
+class _Units:
+    """The distinct lines or documents of a held-out text, and which of them training has, too: compared after NFKC,
+    ignoring case and how much white space there is.
+
+    Memory use depends on neither text: of more than `MOST` units, those with the smallest checksums are kept, a random
+    sample and always the same one.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.mark, self.marked, self.sampled = mark, False, False  # what ends a unit; whether there is any
+        self.known: dict[int, tuple[int, str]] = {}  # by a unit's hash: its checksum and beginning
+        self.seen: set[int] = set()
+        self.most = 1 << 32  # above all checksums that are looked up
+
+    def passed(self, pieces: Iterable[str], take: Callable[[Iterable[str]], None]) -> Iterator[str]:
+        """Yield the pieces of a text as they are, and let `take` have its units meanwhile."""
+        held = ""
+        for piece in pieces:
+            yield piece
+            text, mark, held = (held + piece).rpartition(self.mark)
+            self.marked |= bool(mark)
+            if len(held) > LONGEST:
+                text, held = f"{text}{mark}{held[:LONGEST]}", held[LONGEST:]
+            take(self._apart(text))
+        take(self._apart(held))
+
+    def _apart(self, text: str) -> Iterator[str]:
+        plain = unicodedata.normalize("NFKC", text).casefold().replace(END_OF_TEXT, self.mark).replace("\r", "\n")
+        return map(" ".join, map(str.split, plain.split(self.mark)))
+
+    def add(self, units: Iterable[str]) -> None:
+        for unit in filter(_counts, units):
+            checksum = crc32(unit.encode("utf-8", "surrogatepass"))
+            if checksum < self.most:
+                self.known.setdefault(hash(unit), (checksum, unit[: 4 * SHOWN]))
+            if len(self.known) > MOST:
+                self.sampled, self.most = True, sorted(self.known.values())[MOST // 2][0]
+                self.known = {key: one for key, one in self.known.items() if one[0] < self.most}
+
+    def look_up(self, units: Iterable[str]) -> None:
+        self.seen |= self.known.keys() & map(hash, units)
+
+    @property
+    def example(self) -> str:
+        return next((shortened(unit) for key, (_, unit) in self.known.items() if key in self.seen), "")
+
+
+def _counts(unit: str) -> bool:
+    """Return whether a line or document is long enough to be no mere phrase."""
+    return len(unit) >= LEAST or (len(unit) >= LEAST_DENSE and DENSE.search(unit) is not None)
 
 
 def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:

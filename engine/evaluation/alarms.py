@@ -20,6 +20,7 @@ from engine.evaluation.verdict import (
     OK,
     OVERFIT,
     OVERLAP,
+    REPEATED,
     SAME_TEXT,
     STILL_FALLING,
     SUSPICIOUS,
@@ -44,13 +45,20 @@ def overlapping(found: Overlap) -> Verdict:
     """Return whether so much of the held-out split is in training that its score measures memorization."""
     said = found.said
     if not found.much:
-        return Verdict("overlap", "before", 0, OK, found.share, said)
+        if not found.repeats:
+            return Verdict("overlap", "before", 0, OK, found.known, said)
+        why = english(
+            "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
+            "remove duplicates from the corpus, then train again",
+            said=said,
+        )
+        return Verdict("overlap", "before", 0, REPEATED, found.repeated, why)
     why = english(
         "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from the "
         "corpus or hold out different text, then train again",
         said=said,
     )
-    return Verdict("overlap", "before", 0, OVERLAP, found.share, why)
+    return Verdict("overlap", "before", 0, OVERLAP, found.known, why)
 
 
 def of_scores(

@@ -98,6 +98,7 @@ class Scorer(ABC):
     own = False  # whether it scores files of your own, whose rows are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
     ranks = ALONE  # that score together
+    overlap: Overlap | None = None  # of files of your own with the run's training data, if known
 
     @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -319,7 +320,7 @@ class TextsScorer(Scorer):
     config: RunConfig
     texts: Sequence[TextScorer]
     left_out: int  # too short ones
-    overlap: Overlap | None  # with the run's training text, if known
+    overlap: Overlap | None = None
 
     @property
     def work(self) -> str:
@@ -351,12 +352,6 @@ class TextsScorer(Scorer):
             probes={},
             profile=whole.profile(),
         )
-
-    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
-        record, lines = super().evaluated(model, shown)
-        if self.overlap is None or not self.overlap.worth_saying:
-            return record, lines
-        return record | {"overlap": self.overlap.to_json()}, [*lines, f"  ⚠ {told(self.overlap.said)}"]
 
     def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
         if len(self._rows) == 1 and not self.left_out:
@@ -408,6 +403,7 @@ class TranslationScorer(Scorer):
     device: torch.device
     language: str = ""  # of the translations; "" if there are several, which the sources name
     own: bool = False
+    overlap: Overlap | None = None
     _outputs: Sequence[str] = ()
     labels = 11
 
@@ -735,6 +731,7 @@ class ClassScorer(Scorer):
     objective: Classification
     device: torch.device
     own: bool = False
+    overlap: Overlap | None = None
     probed = tr("{share:.1%} of {places:,} texts")
 
     @property

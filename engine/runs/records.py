@@ -296,13 +296,19 @@ class Example(Record):
 class OverlapFacts(Record):
     """The share of the held-out text that is also in the training text; see `engine.data.overlap`."""
 
-    share: Number = 0.0  # share of the held-out data that is also in the training data
+    share: Number = 0.0  # share of the held-out data that is also in the training data: seen / total
     of: Text = ""  # what is counted: bytes of text or documents, pairs, or questions
     split: Text = ""  # the held-out split
     seen: Count = 0  # number of items that are also in the training data
     total: Count = 0  # number of items looked up
     example: Text = ""  # an item that is in both
     both: Count = 0  # pairs that match on both sides
+    documents: Count = 0  # distinct documents looked up
+    documents_seen: Count = 0  # how many are also documents of the training data
+    lines: Count = 0  # distinct lines of a text looked up
+    lines_seen: Count = 0  # how many are also lines of the training text
+    sampled: Flag = False  # whether only a sample of the documents or lines was looked up
+    generated: Flag = False  # whether a grammar writes the text, so that its lines may repeat
 
 
 class DataFacts(RunFile, file="data.json"):

@@ -327,7 +327,7 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     facts = task.facts(config)
     control.heed()
     writer.write(facts)
-    if task.overlap is not None and task.overlap.much:
+    if task.overlap is not None and (task.overlap.much or task.overlap.repeats):
         writer.verdict(overlapping(task.overlap))
     first = environment(parts.device, config, writer.attempt, ranks.size)
     averaged = ranks.size > 1 and config.train.exact_sum == "off"

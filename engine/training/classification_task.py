@@ -13,7 +13,7 @@ from engine.config.schema import Rows, RunConfig
 from engine.config.sections import UNK
 from engine.config.toml import resolved
 from engine.data.labelled.by_path import read_labelled
-from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.labelled.corpus import Labelled, LabelledCorpus
 from engine.data.objectives import Classification
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.data.padding import Tokens
@@ -51,7 +51,8 @@ class ClassificationTask(Task):
         found = read_labelled(Path(own.files["csv"]).expanduser(), classes)
         encoded = read_texts(tokenizer, own.config, found.texts)
         objective = Classification(own.config, tokenizer.vocab_size)
-        return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, own=True)
+        seen = cls.own_overlap(own, found)
+        return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         n, wanted = len(self.corpus.classes), config.model.classes
@@ -77,9 +78,9 @@ class ClassificationTask(Task):
     def predicted(self, split: str) -> int:
         return len(self.encoded[split])
 
-    def overlap_with(self, trained: Self) -> Overlap | None:
-        known, asked = trained.corpus.splits["train"], self.corpus.splits["validation"]
-        return labelled_overlap(known.texts, asked.texts, "validation")
+    @staticmethod
+    def between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
+        return labelled_overlap(train.texts, held_out.texts, split)
 
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)

@@ -105,12 +105,13 @@ class InitFrom:
                 seen = task.overlap_with(task_of_run(self.reader, data_dir))
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
-            if seen is not None and seen.share >= MUCH_SEEN:
+            share = 0.0 if seen is None else max(seen.known, seen.repeated if seen.repeats else 0.0)
+            if share >= MUCH_SEEN:
                 text = english(
                     "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
                     "than they are",
                     name=name,
-                    share=seen.share,
+                    share=share,
                 )
                 lints.append(Lint(INIT_FROM, text))
         return said, lints

@@ -87,9 +87,26 @@ class Task(ABC):
     def overlap_facts(self) -> OverlapFacts | None:
         return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
 
-    @abstractmethod
     def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""
+        corpora: tuple[Any, Any] = (trained.corpus, self.corpus)
+        return self.between(corpora[0].splits["train"], corpora[1].splits["validation"], "validation")
+
+    @staticmethod
+    def between(train: Any, held_out: Any, split: str) -> Overlap | None:
+        """Return how much of a held-out split is also in a training split."""
+        raise NotImplementedError
+
+    @classmethod
+    def own_overlap(cls, own: OwnFiles, given: Any) -> Overlap | None:
+        """Return how much of files of your own is also in the run's training split; None if that is not here."""
+        try:
+            corpus: Any = load_corpus(cls.reads, own.config.data, own.data_dir)
+        except InputError:
+            return None
+        if corpus.sha256["train"] != own.facts.sha256.get("train"):  # it has changed since
+            return None
+        return cls.between(corpus.splits["train"], given, "given")
 
     def own_tokenizer(self) -> AnyTokenizer | None:
         """Return the tokenizer that its corpus alone would get, if that is known at once."""

@@ -1,6 +1,5 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -9,14 +8,12 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
-from engine.data import corpora, sources
-from engine.data.catalogue import load_corpus
+from engine.data import sources
 from engine.data.corpora import Split, TextCorpus, overlap_of
 from engine.data.corpus import END_OF_TEXT
 from engine.data.known import CORPORA
 from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
-from engine.data.overlap import Overlap, text_overlap
 from engine.data.shards import parts_of
 from engine.data.tokenizers import (
     AnyTokenizer,
@@ -60,6 +57,7 @@ class TextTask(Task):
     tokens: dict[str, TextTokens]
     records: int = RECORDS
     reads = TextCorpus
+    between = staticmethod(overlap_of)
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
@@ -124,7 +122,8 @@ class TextTask(Task):
             raise InputError(
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
-        return TextsScorer(config, texts, len(found) - len(texts), _also_trained_on(texts, own))
+        given = Split(END_OF_TEXT.join(text.split.text for text in texts))
+        return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(own, given))
 
     def own_tokenizer(self) -> Tokenizer | None:
         return _every_character(self.corpus) if self.tokenizer.per_character else None
@@ -134,9 +133,6 @@ class TextTask(Task):
 
     def predicted(self, split: str) -> int:
         return self.tokens[split].numel()
-
-    def overlap_with(self, trained: Self) -> Overlap | None:
-        return overlap_of(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         of = "characters" if self.tokenizer.per_character else english("tokens")
@@ -216,16 +212,6 @@ class TextTask(Task):
             first = held_out.lstrip("\n")[:MAX_PROMPT]
             prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.decode([0])
         return TextSampler(config, self.tokenizer, prompt)
-
-
-def _also_trained_on(texts: Sequence[TextScorer], own: OwnFiles) -> Overlap | None:
-    """Return how much of these texts is also in the run's training text; None if that is not here, or large."""
-    try:
-        train = load_corpus(TextCorpus, own.config.data, own.data_dir).splits["train"]
-    except InputError:
-        return None
-    whole = "\n".join(text.split.text for text in texts)
-    return None if train.length > corpora.LARGE else text_overlap(train.pieces(), whole, "given")
 
 
 def made_for(corpus: TextCorpus, config: RunConfig) -> Tokenizer:

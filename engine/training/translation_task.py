@@ -15,7 +15,7 @@ from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.padding import Tokens
 from engine.data.parallel.by_path import read_aligned
-from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import (
     AnyTokenizer,
@@ -106,7 +106,7 @@ class TranslationTask(Task):
         sources, targets = encoded
         most = own.config.task.longest_source(own.config)
         task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
-        return replace(task.scorer(own.config, own.device, OWN), own=True)
+        return replace(task.scorer(own.config, own.device, OWN), own=True, overlap=cls.own_overlap(own, pairs))
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         pairs, encoded = self.corpus.splits[split], self.encoded[split]
@@ -117,8 +117,9 @@ class TranslationTask(Task):
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included
 
-    def overlap_with(self, trained: Self) -> Overlap | None:
-        return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
+    @staticmethod
+    def between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+        return pair_overlap(train, held_out, split)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         tokenizer = self.tokenizer

@@ -1,5 +1,6 @@
 """`evaluate` on files of your own: exact scores, of the whole and of each document or sentence."""
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.parallel.pairs import ParallelCorpus
 from engine.evaluation.translation import score_translations
 from engine.runs.reader import RunReader
 from engine.training.checkpoint import load_network
@@ -107,6 +109,37 @@ def test_a_text_that_the_run_trained_on_is_said_to_be_one(runs, capsys, tmp_path
     assert "of the given text also appears word for word in the training text" in capsys.readouterr().out
     (tmp_path / "own.txt").write_text(splits["validation"].text[:900], newline="")
     assert evaluated(capsys, runs, "text", "--text", str(tmp_path / "own.txt")).get("overlap", {}).get("share", 0) < 0.2
+
+
+def test_texts_and_sentences_that_the_run_trained_on_are_said_to_be_known(runs, capsys, tmp_path) -> None:
+    corpus = load_corpus(LabelledCorpus, RunReader(runs / "classes").config.data)
+    pairs_of = load_corpus(ParallelCorpus, RunReader(runs / "pairs").config.data)
+    files = {"classes": ("--csv", "own.csv"), "pairs": ("--source", "own.en", "--reference", "own.de")}
+    for split, share in (("train", 1.0), ("validation", 0.0)):
+        texts, found = corpus.splits[split], pairs_of.splits[split]
+        with (tmp_path / "own.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(zip((corpus.classes[i] for i in texts.classes[:9]), texts.texts, strict=False))
+        (tmp_path / "own.en").write_text("\n".join(found.sources[:5]))
+        (tmp_path / "own.de").write_text("\n".join(found.targets[:5]), encoding="utf-8")
+        for run, options in files.items():
+            given = [option if option.startswith("--") else str(tmp_path / option) for option in options]
+            record = evaluated(capsys, runs, run, *given)
+            assert record["overlap"]["share"] == share and record["overlap"]["split"] == "given"
+            assert main(["evaluate", run, *given, "--runs-dir", str(runs), "--device", "cpu"]) == 0
+            assert ("  ⚠ 100.0% of the given" in capsys.readouterr().out) is (split == "train")
+    assert "overlap" not in evaluated(capsys, runs, "pairs")  # its own splits are told of in data.json
+
+
+def test_without_the_runs_own_corpus_nothing_is_said_of_overlap(capsys, runs, tmp_path) -> None:
+    for change in (lambda path: path.write_text("a\tb\n" * 9), Path.unlink):
+        kept = (runs / "pairs.tsv").read_bytes()
+        (tmp_path / "own.en").write_text(PAIRS[5][0])
+        (tmp_path / "own.de").write_text(PAIRS[5][1], encoding="utf-8")
+        change(runs / "pairs.tsv")
+        files = ("--source", str(tmp_path / "own.en"), "--reference", str(tmp_path / "own.de"))
+        found = evaluated(capsys, runs, "pairs", *files)
+        (runs / "pairs.tsv").write_bytes(kept)
+        assert "bleu" in found and "overlap" not in found
 
 
 def test_sentences_of_your_own_are_translated_and_scored_in_their_order(runs, capsys, tmp_path) -> None:

@@ -14,6 +14,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError, all_of, listed, one_of, reason, refused
 from engine.language import tr, trn
+from engine.retelling import told
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
@@ -152,6 +153,9 @@ def evaluate(
             scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     with loading(scorer.work):
         record, lines = scorer.evaluated(model, sentences)
+    if scorer.overlap is not None:
+        record["overlap"] = scorer.overlap.to_json()
+        lines += [f"  ⚠ {told(scorer.overlap.said)}"] if scorer.overlap.worth_saying else []
     words = [line if isinstance(line, str) else f"  {padded(line[0], scorer.labels)}  {line[1]}" for line in lines]
     if "confusion" in record:
         words += ["", *(f"  {line}" for line in confusion_lines(reader.data.classes, record["confusion"]))]

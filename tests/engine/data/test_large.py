@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from engine.config.sections import DataConfig
-from engine.data import corpora, shards
+from engine.data import corpora, overlap, shards
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct
@@ -84,6 +84,21 @@ def test_its_splits_are_those_of_the_whole_text(tmp_path, small, monkeypatch) ->
     assert large.preview(DataConfig(), "", 5) == expected.preview(DataConfig(), "", 5)
     described, same = large.described(""), expected.described("")
     assert described.lines == same.lines and described.examples == same.examples
+
+
+@pytest.mark.parametrize("most", [50_000, 60])
+def test_the_same_documents_and_lines_are_found_in_training(tmp_path, small, monkeypatch, most: int) -> None:
+    monkeypatch.setattr(overlap, "MOST", most)
+    rows = [text_of(60 + n, n) for n in range(100)] * 5
+    random.Random(1).shuffle(rows)
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    data = {"validation_fraction": 0.5}
+    large = load_corpus(TextCorpus, DataConfig(corpus=str(path), **data))
+    (found,) = large.overlaps()
+    assert isinstance(large.splits["train"], LargeSplit) and [found] == in_memory(path, monkeypatch, **data).overlaps()
+    assert found is not None and found.sampled is (most == 60) and found.documents <= most
+    assert found.documents_seen > 0.8 * found.documents > 20 and found.lines_seen > 0.8 * found.lines > 20
 
 
 def test_rows_of_a_table_are_split_and_read_alike(tmp_path, small, monkeypatch) -> None:

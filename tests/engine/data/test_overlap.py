@@ -1,6 +1,7 @@
 """How much held-out data also appears in training: true overlap is found, natural repetition is not."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,10 @@ from engine.config.sections import DataConfig
 from engine.data import overlap
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus, split_text
+from engine.data.corpus import END_OF_TEXT
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.overlap import (
+    PASSAGE,
     Overlap,
     document_overlap,
     pair_overlap,
@@ -20,6 +23,8 @@ from engine.data.overlap import (
     words_alone,
 )
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
+from engine.evaluation.alarms import overlapping
+from engine.retelling import told
 from tests import repetitive_texts
 
 
@@ -29,12 +34,22 @@ def words(count: int, seed: int = 0) -> str:
     return " ".join("".join(draw.choices("abcdefghij", k=draw.randint(2, 9))) for _ in range(count))
 
 
+def between(train: str, held_out: str) -> Overlap:
+    found = text_overlap([train], held_out, "validation")
+    assert found is not None
+    return found
+
+
 def of(text: str) -> Overlap:
     """As a run cuts it."""
     splits = split_text(text, DataConfig(corpus="any.txt"))
-    found = text_overlap([splits["train"].text], splits["validation"].text, "validation")
-    assert found is not None
-    return found
+    return between(splits["train"].text, splits["validation"].text)
+
+
+def units(count: int, size: int) -> list[str]:
+    """Different ones, of `size` bytes each."""
+    text = words(count * (size + 1) // 3)
+    return [text[i * size : i * size + size].replace(" ", "-") for i in range(count)]
 
 
 # Texts
@@ -52,20 +67,105 @@ def test_a_text_written_many_times_is_found_as_well() -> None:
     assert of(words(400) * 30).much
 
 
+@pytest.mark.parametrize("size", [30, 60, 100, 150, 190, 210])
+@pytest.mark.parametrize(("mark", "of"), [("\n", "lines"), (END_OF_TEXT, "documents")])
+def test_units_that_stand_nine_times_in_training_are_found_whatever_their_length(mark: str, of: str, size: int) -> None:
+    held_out = units(200, size)
+    train = held_out * 9
+    random.Random(1).shuffle(train)
+    found = between(mark.join(train) + mark, mark.join(held_out) + mark)
+    assert getattr(found, f"{of}_seen") >= 0.99 * getattr(found, of) and getattr(found, of) >= 199
+    assert found.much if of == "documents" else found.repeats  # lines: a warning, unless there are passages, too
+    assert (found.share > 0.99) is (size >= PASSAGE or (of == "documents" and size + len(mark) >= PASSAGE))
+
+
+@pytest.mark.parametrize(
+    ("changed", "end"),
+    [
+        (str.upper, "\n"),
+        (str, "\r\n"),
+        (str, "\r"),
+        (lambda text: text.replace(" ", " \t "), "  \n\n "),
+        (lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}), "\n"),  # full-width forms
+    ],
+)
+@pytest.mark.parametrize("mark", ["", END_OF_TEXT])
+def test_a_copy_in_other_letters_or_with_other_white_space_is_found_by_whole_units(mark: str, changed, end) -> None:
+    text = [one.replace("-", " ") for one in units(300, 72)]
+    found = between(f"\n{mark}".join(text), f"{end}{mark}".join(map(changed, text)))
+    assert found.lines_seen >= 0.99 * found.lines > 290
+    assert found.documents_seen >= 0.99 * found.documents and found.much is (found.documents > 290) is bool(mark)
+
+
+@pytest.mark.parametrize(("every", "passages", "lines"), [(250, 0.99, 0.6), (200, 0.0, 0.5), (100, 0.0, 0.2)])
+def test_a_copy_with_single_characters_changed_is_found_by_what_is_left_of_it(every, passages, lines) -> None:
+    text = "\n".join(units(600, 72))
+    changed = "".join("#" if i % every == every - 1 else one for i, one in enumerate(text))
+    found = between(text, changed)
+    assert found.share >= passages and found.repeated >= lines and found.repeats
+
+
+def test_short_lines_do_not_count_and_fewer_characters_are_enough_without_spaces() -> None:
+    short, least = "nineteen characters", "twenty characters ok"
+    thai, japanese = "\u0e01" * 8, "\u3053" * 8
+    text = "\n".join((short, least, thai, japanese, thai[:7], japanese[:7], least.upper(), f"  {least} "))
+    found = between(text, text)
+    assert (len(short), len(least)) == (19, 20) and (found.lines, found.lines_seen) == (3, 3)
+
+
+def test_of_very_many_lines_a_sample_is_looked_up_and_said_to_be_one(monkeypatch) -> None:
+    monkeypatch.setattr(overlap, "MOST", 400)
+    seen, new = units(1_000, 40), [one[::-1] for one in units(3_000, 41)]
+    found = between("\n".join(seen), "\n".join(seen + new))
+    assert found.sampled and 200 <= found.lines <= 400 and 0.15 < found.repeated < 0.35
+    assert "; only a sample of them was looked up; for example" in found.said
+    pieces = [f"{one}\n" for one in seen + new]
+    assert text_overlap(["\n".join(seen)], "".join(pieces), "validation", pieces) == replace(
+        found, total=found.total + 1
+    )
+
+
+def test_a_line_without_end_takes_bounded_memory_and_the_text_after_it_is_found(monkeypatch) -> None:
+    monkeypatch.setattr(overlap, "LONGEST", 1_000)
+    monkeypatch.setattr(overlap, "PIECE", 128)
+    lines = "\n".join(units(50, 60))
+    found = between(f"{words(2_000)}\n{lines}", lines)
+    assert found.lines_seen == found.lines >= 49
+
+
+def test_what_was_looked_for_is_said() -> None:
+    looked = "no passage of 200 bytes{} and no line of 20 characters or more of the validation text appears in the "
+    assert between("other", words(50)).said == looked.format("") + "training text"
+    documents = END_OF_TEXT.join(units(9, 60))
+    assert between("other", documents).said == looked.format(", no document") + "training text"
+    found = between(documents, f"{END_OF_TEXT}\n".join(units(9, 60)[:3]))
+    assert found.said.startswith(
+        "no passage of 200 bytes of the validation text appears in the training text; 100.0% of its distinct "
+        "documents (3 of 3) appear there as a whole; 100.0% of its distinct lines of 20 characters or more (3 of 3) "
+        "appear there as whole lines; for example “"
+    )
+    assert told(found.said) == found.said
+
+
 @pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log])
-def test_simple_sentences_and_logs_overlap_with_nothing(make) -> None:
-    assert of(make()).share < 0.01
+def test_simple_sentences_and_logs_share_no_passage(make) -> None:
+    found = of(make())
+    assert found.share < 0.01 and found.repeats is (make is repetitive_texts.chinese)  # its sentences do repeat
 
 
 def test_code_overlaps_too_little_for_a_badge() -> None:
-    assert not of(repetitive_texts.code()).much
+    found = of(repetitive_texts.code())
+    assert not found.much and not found.repeats and found.lines_seen > 50
 
 
-def test_generated_text_overlaps_with_nothing() -> None:
-    splits = load_corpus(TextCorpus, DataConfig(corpus="playlets", corpus_size=300_000)).splits
-    assert text_overlap([splits["train"].text], splits["validation"].text, "validation") == Overlap(
-        "text", "validation", 0, len(splits["validation"].text)
-    )
+def test_generated_text_shares_no_passage_and_its_lines_are_its_grammars() -> None:
+    corpus = load_corpus(TextCorpus, DataConfig(corpus="playlets", corpus_size=300_000))
+    for found in corpus.overlaps():
+        assert found is not None and found.seen == 0 and found.lines_seen and found.generated
+        repeated = replace(found, lines_seen=found.lines, documents=9, documents_seen=9)
+        for one in (found, repeated):
+            assert not one.worth_saying and not one.much and overlapping(one).verdict == "ok"
+            assert "appear there as whole lines" in overlapping(one).why
 
 
 def by_hand(train: bytes, held_out: bytes, width: int) -> int:
@@ -173,7 +273,14 @@ def test_a_document_that_differs_in_a_comma_is_seen_as_a_whole() -> None:
     assert found is not None and found.seen == len("Ada Lovelace a mathematician was born in London\n") and found.much
     long = words(200)
     part = document_overlap([f"One. {long}"], [f"Two. {long}"], "validation")
-    assert part is not None and 0.9 < part.share < 1.0
+    assert part is not None and 0.9 < part.share < 1.0 and (part.documents, part.documents_seen) == (1, 0)
+
+
+def test_distinct_documents_count_however_little_of_the_text_they_are() -> None:
+    known, long = units(20, 60), words(5_000)
+    found = document_overlap(known, [*known, *known, long, "short"], "validation")
+    assert found is not None and (found.documents, found.documents_seen) == (21, 20)
+    assert found.share < 0.12 and found.much and "95.2% of its distinct documents (20 of 21)" in found.said
 
 
 # Corpora that come with this, and real ones
@@ -205,9 +312,11 @@ def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> N
     assert (tatoeba.seen, tatoeba.both) == (28, 3) and tatoeba.worth_saying and not tatoeba.much
     assert (multi30k.seen, multi30k.both) == (2, 0) and not multi30k.much
     for path in ("wikitext-2-sample/test.txt", "wikitext-2-sample/valid.txt", "ptb-sample/test.txt"):
-        assert of((real_data / path).read_text()).share < 0.01, path
+        found = of((real_data / path).read_text())
+        assert found.share < 0.01 and not found.repeats, path
     assert of((real_data / "ptb-sample/valid.txt").read_text()).share < 0.02
-    assert of((real_data / "tiny-shakespeare/input.txt").read_text()).seen == 0
+    shakespeare = of((real_data / "tiny-shakespeare/input.txt").read_text())
+    assert shakespeare.seen == shakespeare.lines_seen == 0 < shakespeare.lines
     people = load_corpus(DocumentCorpus, DataConfig(corpus="cs224n-birthplaces"), real_data)
     asked = [[q.text for q in people.questions[split]] for split in ("train", "validation")]
     assert question_overlap(*asked, "validation") == Overlap(

@@ -1,6 +1,7 @@
 """Held-out text that is also in training is reported when a run starts, and its badge stays to the end."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.verification.finding import Result
 from tests.conftest import Tiny
 from tests.engine.data.test_overlap import words
 from tests.tui_transformer.lab.analysis.variants import change
+from tui_transformer.lab.records.badges import is_warning
 
 pytestmark = pytest.mark.usefixtures("no_self_check")
 
@@ -30,6 +32,21 @@ def started(config: RunConfig, runs: Path, name: str = "run"):
 def text_twice(folder: Path) -> tuple[str, ...]:
     (folder / "twice.txt").write_text(words(700) * 2)
     return (f"data.corpus={folder / 'twice.txt'}",)
+
+
+def documents_again(folder: Path) -> tuple[str, ...]:
+    """Short documents of a table, each of which stands in it many times."""
+    rows = [json.dumps({"text": words(8, seed=i)}) for i in range(40)] * 9
+    random.Random(1).shuffle(rows)
+    (folder / "rows.jsonl").write_text("\n".join(rows))
+    return (f"data.corpus={folder / 'rows.jsonl'}",)
+
+
+def lines_again(folder: Path) -> tuple[str, ...]:
+    rows = [words(8, seed=i) for i in range(40)] * 9
+    random.Random(1).shuffle(rows)
+    (folder / "lines.txt").write_text("\n".join(rows))
+    return (f"data.corpus={folder / 'lines.txt'}",)
 
 
 def lines(count: int, language: str) -> list[str]:
@@ -87,6 +104,22 @@ def test_a_run_is_stamped_before_its_first_step(tiny: Tiny, tmp_path, corpus) ->
     (verdict,) = reader.verdicts
     assert (verdict.check, verdict.when, verdict.step) == ("overlap", "before", 0)
     assert reader.raw("data")["overlap"]["share"] == pytest.approx(verdict.value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "badge", "unit"), [(documents_again, "OVERLAP", "documents"), (lines_again, "REPEATED", "lines")]
+)
+def test_whole_documents_make_a_score_void_and_whole_lines_are_warned_of(tiny: Tiny, tmp_path, corpus, badge, unit):
+    ready = started(tiny(*corpus(tmp_path)), tmp_path, "run")
+    reader = RunReader(ready.path)
+    facts = reader.data.overlap
+    assert facts is not None and facts.share < 0.1 and set(reader.badges) == {badge}
+    assert is_warning(badge) is (badge == "REPEATED")
+    (verdict,) = reader.verdicts
+    assert verdict.value == getattr(facts, f"{unit}_seen") / getattr(facts, unit) > 0.9
+    assert any(lint.text == verdict.why for lint in ready.lints) and "distinct" in verdict.why
+    assert ready.trainer.run().state == "finished"
+    assert not [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
 
 
 class StopAt(Control):

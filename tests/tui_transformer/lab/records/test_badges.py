@@ -18,11 +18,12 @@ from tui_transformer.lab.analysis.detail import group_detail
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.groups import Grouping, comparable, why_not
 from tui_transformer.lab.analysis.verdict import VariantResults, verdict
-from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, worst_first
+from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, is_warning, worst_first
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.reports.languages import language
 
 OVERLAP = ("overlap", "OVERLAP", "100.0% of the validation text also appears word for word in the training text")
+REPEATED = ("overlap", "REPEATED", "99.9% of its distinct lines appear there as whole lines")
 SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
 FALLING = ("curve", "STILL-FALLING", "it still fell")
 
@@ -59,6 +60,11 @@ def test_a_suspiciously_low_loss_excludes_nothing(tmp_path) -> None:
     low = read_entry(variant(tmp_path, "low", verdicts=[SUSPICIOUS], by=-0.5))
     assert comparable(low, clean) and verdict(low, clean) == "one seed: inconclusive"
     assert FIXED["Δlast"].value(low, clean) == pytest.approx(-0.5)
+
+
+def test_repeated_lines_are_a_warning_and_exclude_nothing(tmp_path) -> None:
+    clean, low = (read_entry(variant(tmp_path, name, verdicts=found)) for name, found in (("a", []), ("b", [REPEATED])))
+    assert set(low.badges) == {"REPEATED"} and comparable(low, clean) and is_warning("REPEATED")
 
 
 def test_what_passed_what_was_not_checked_and_what_is_wrong_are_three_cells(tmp_path, capsys) -> None:
