@@ -83,10 +83,10 @@ SAID = {
 }
 # What is said of units that appear as a whole.
 WHOLE = {
-    "documents": english("{share} of its distinct documents ({seen:,} of {total:,}) appear there as a whole"),
+    "documents": english("{said}; of its {total:,} distinct documents, {seen:,} ({share}) appear there as a whole"),
     "lines": english(
-        "{share} of its distinct lines of {least} characters or more ({seen:,} of {total:,}) appear there as whole "
-        "lines"
+        "{said}; of its {total:,} distinct lines of {least} characters or more, {seen:,} ({share}) appear there as "
+        "whole lines"
     ),
 }
 
@@ -136,18 +136,12 @@ class Overlap:
     def said(self) -> str:
         """Return a sentence without its full stop, with the shares and an example."""
         said, none = SAID[self.of]
-        whole = [
-            WHOLE[unit].format(share=_percent(seen / total), seen=seen, total=total, least=LEAST)
-            for unit, seen, total in (
-                ("documents", self.documents_seen, self.documents),
-                ("lines", self.lines_seen, self.lines),
-            )
-            if seen
-        ]
+        units = (("documents", self.documents_seen, self.documents), ("lines", self.lines_seen, self.lines))
+        whole = [(unit, seen, total) for unit, seen, total in units if seen]
         if whole and not self.seen:
             said = english("no passage of {passage} bytes of the {split} text appears in the training text")
         both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
-        first = (said if self.seen or whole else none).format(
+        said = (said if self.seen or whole else none).format(
             split=self.split,
             share=_percent(self.share),
             seen=self.seen,
@@ -157,9 +151,11 @@ class Overlap:
             least=LEAST,
             whole=english(", no document") if self.documents else "",
         )
-        sample = [english("only a sample of them was looked up")] if self.sampled and whole else []
-        example = [english("for example “{example}”", example=self.example)] if self.example else []
-        return "; ".join((first, *whole, *sample, *example))
+        for unit, seen, total in whole:
+            said = WHOLE[unit].format(said=said, share=_percent(seen / total), seen=seen, total=total, least=LEAST)
+        if self.sampled and whole:
+            said = english("{said}; only a sample of them was looked up", said=said)
+        return english("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}
