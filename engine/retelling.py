@@ -24,6 +24,7 @@ EARLIER = (
     english("could not be handed over: {error}"),
     english("handed over by the studio"),
     english("{bound:.2f}, lower than expected for natural text"),
+    english("the loss is plausible"),
     english("samples differ as expected by chance"),
     english(
         "the samples at steps {old} and {new} share {size} characters; the probability of that by chance is "

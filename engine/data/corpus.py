@@ -112,7 +112,7 @@ class Corpus(ABC):
     def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""
         lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in self.sha256.items()]
-        return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), note) for note in notes)]
+        return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), told(note)) for note in notes)]
 
 
 def direction(languages: Sequence[str]) -> str:

@@ -1,17 +1,18 @@
-"""Alarms on scores, samples and curves: too good to be true, no better than counting, the same text twice, diverged,
-overfit, not done. No torch here.
+"""Alarms on data, scores, samples and curves: too good to be true, no better than counting, the same text twice,
+diverged, overfit, not done. No torch here.
 
 A bad curve invalidates a comparison by the last loss, yet that number does not show it.
 """
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.tasks import TaskKind
+from engine.data.labelled.shortcut import Shortcut
 from engine.data.overlap import Overlap
 from engine.evaluation.verdict import (
     DIVERGED,
@@ -31,8 +32,11 @@ from engine.language import english
 from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 from engine.schemes import whole_steps
 
-STANDARD_ERRORS = 4.0  # below the whole-past floor, if no other is known
+STANDARD_ERRORS = 4.0  # beyond the whole-past floor, if no other is known, or the best reader's accuracy
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
+TELLING = 0.99  # share of texts whose class is told by single words
+SHOWN = 3  # of the words
+FEWEST = 10  # answers that must be right
 NOISE = 2.0  # standard errors within which a share is no better
 LEARNED = 0.02  # nats below the unigram loss that count as learning
 FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
@@ -61,25 +65,37 @@ def overlapping(found: Overlap) -> Verdict:
     return Verdict("overlap", "before", 0, OVERLAP, found.known, why)
 
 
+def telling(found: Shortcut) -> Verdict:
+    """Return whether words tell the class of nearly every text, one per class: texts may then contain their class."""
+    if found.share < TELLING:
+        return Verdict("shortcut", "before", 0, OK, found.share, english("no word per class gives the classes away"))
+    words = [f"'{word}' → '{name}'" for word, name in found.words[:SHOWN]] + ["…"] * (len(found.words) > SHOWN)
+    why = english(
+        "one word per class tells the class of {share:.1%} of the texts ({words}; any other text → '{other}'): if the "
+        "texts contain their class, the score measures only whether the model finds it",
+        share=found.share,
+        words=", ".join(words),
+        other=found.other,
+    )
+    return Verdict("shortcut", "before", 0, SUSPICIOUS, found.share, why)
+
+
 def of_scores(
     record: Scores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
 ) -> list[Verdict | None]:
     """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
     return [
         implausible(record, facts, config.task, step=step, leak_free=leak_free),
+        decoded(record, facts, step=step),
         not_learning(record, facts, warmup=whole_steps(config.optimizer.warmup), step=step),
     ]
 
 
-def implausible(
-    record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
-) -> Verdict | None:
-    """Return whether a validation loss is below what is possible or was ever reached; None if no bound is known.
+Bound = tuple[float, float, str, str]  # score or excess, the least possible, what is wrong below, and its badge
 
-    A text without a known bound may really be that easy: its loss is suspicious, not implausible. The bounds are those
-    of predicting a text from its past: not from both sides, and not from a given source. `leak_free`:
-    whether the leak probe has passed.
-    """
+
+def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
+    """Only of a text from its past. One without a known bound may really be that easy: suspicious, not implausible."""
     if not task.from_its_past or record.loss is None:
         return None
     floor, loss, excess = facts.floor, record.loss, record.excess
@@ -101,25 +117,86 @@ def implausible(
         below = loss
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
         line = english("{bound:.2f}, the lowest loss expected for natural text", bound=bound)
-    if not below < bound:  # the trainer handles a loss that is not finite
-        return Verdict("plausible", "evaluation", step, OK, below, english("the loss is plausible"))
     if floor is None and not facts.plausible:
-        passed = english("; the leak probe passed") if leak_free else ""
         why = english(
             "the loss {loss:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
-            "reaches. Repetitive text, such as logs or templates, would explain it{passed}",
+            "reaches. Repetitive text, such as logs or templates, would explain it",
             loss=loss,
             bound=bound,
-            passed=passed,
         )
-        return Verdict("plausible", "evaluation", step, SUSPICIOUS, below, why)
+        return below, bound, why, SUSPICIOUS
     why = english(
         "the loss {loss:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens",
         loss=loss,
         line=line,
     )
-    return Verdict("plausible", "evaluation", step, IMPLAUSIBLE, below, why)
+    return below, bound, why, IMPLAUSIBLE
+
+
+def _best_accuracy(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
+    """Of the m texts that only one of the two gets right, an honest model has m / 2 at most, give or take √m / 2. As m
+    is not recorded, it is taken to be the most it can be: all that the one gets wrong, and all that the other does.
+    """
+    best, n, accuracy = facts.best_reader, record.texts, record.accuracy
+    if best is None or accuracy is None or not n or (1.0 - best.accuracy) * n <= STANDARD_ERRORS**2:
+        return None  # or even 100 % could be luck
+    luck = STANDARD_ERRORS * math.sqrt(max(0.0, 2.0 - best.accuracy - accuracy) / n)
+    why = english(
+        "the accuracy {accuracy:.1%} is above {best:.1%}, that of the best possible reader on the same {n:,} texts, by "
+        "more than luck allows: the texts contain their class, or the model was trained on them",
+        accuracy=accuracy,
+        best=best.accuracy,
+        n=n,
+    )
+    return best.accuracy - accuracy, -luck, why, IMPLAUSIBLE
+
+
+# What bounds a score, a row each; None if the facts do not say.
+BOUNDS: Sequence[Callable[[Scores, DataFacts, TaskKind], Bound | None]] = (_past, _best_accuracy)
+
+
+def implausible(
+    record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
+) -> Verdict | None:
+    """Return whether a validation score is better than what is possible or was ever reached; None if no bound is known.
+    `leak_free`: whether the leak probe has passed.
+    """
+    known = [bound for row in BOUNDS if (bound := row(record, facts, task)) is not None]
+    if not known:
+        return None
+    fine = known[0][0], 0.0, english("the score is plausible"), OK
+    value, _, why, badge = next((bound for bound in known if bound[0] < bound[1]), fine)  # the trainer handles NaN
+    passed = english("; the leak probe passed") if leak_free and badge == SUSPICIOUS else ""
+    return Verdict("plausible", "evaluation", step, badge, value, why + passed)
+
+
+def decoded(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
+    """Return whether far fewer answers are exactly right than the accuracy of their tokens implies; None if it implies
+    nothing. Where each token is predicted right from the right ones before it, greedy decoding writes the exact answer,
+    and a wrong token spoils one answer only. A beam may choose otherwise, but hardly for half of them.
+    """
+    tokens, exact, accuracy = facts.splits.get("validation", {}).get("tokens"), record.exact_match, record.accuracy
+    n = record.translated or record.questions
+    if not n or tokens is None or exact is None or accuracy is None:
+        return None
+    least = math.floor(
+        n - (1.0 - accuracy) * (tokens + 2 * n)
+    )  # two marks of an answer are scored, but not in `tokens`
+    if least < FEWEST:
+        return None
+    why = english(
+        "{accuracy:.1%} of the tokens are right when the model is shown those before them, so at least {least:,} of "
+        "{n:,} answers should be exactly right, and {right:,} are",
+        accuracy=accuracy,
+        least=least,
+        n=n,
+        right=round(exact * n),
+    )
+    if exact * n >= least / 2:
+        return Verdict("decoding", "evaluation", step, OK, exact, why)
+    why += english("; the model reads what it has to predict, or decoding differs from training")
+    return Verdict("decoding", "evaluation", step, SUSPICIOUS, exact, why)
 
 
 def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) -> Verdict | None:

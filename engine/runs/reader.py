@@ -202,7 +202,7 @@ def softened(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[Verd
     """Downgrade losses that no known bound forbids to suspicious; earlier versions called them implausible. A run
     without a record of its data keeps its badge.
     """
-    if not data.model_fields_set or data.floor is not None or data.plausible is not None:
+    if not data.model_fields_set or any(one is not None for one in (data.floor, data.plausible, data.best_reader)):
         return verdicts
     softer = {"verdict": SUSPICIOUS}
     return tuple(one.model_copy(update=softer) if one.verdict == IMPLAUSIBLE else one for one in verdicts)

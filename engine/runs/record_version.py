@@ -22,7 +22,7 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
     },
     3: {
         # Whole lines, documents and rows count, too, after NFKC; every task has a bound.
-        "": frozenset({"overlap", "plausible"}),
+        "": frozenset({"overlap", "plausible", "shortcut", "decoding"}),
         # The spelling of a rare word costs bits, and `<unk>` predicted for `<unk>` is not right.
         "next-token words": frozenset({"accuracy", "bits_per_character", "bits_per_byte", "word_perplexity"}),
     },

@@ -17,6 +17,7 @@ from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
 from engine.errors import InputError, TakenOver
 from engine.evaluation.alarms import overlapping
+from engine.evaluation.verdict import OK, SUSPICIOUS
 from engine.language import english, tr
 from engine.lints import Lint
 from engine.model import size
@@ -262,6 +263,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
         overlap = task.overlap
     if overlap is not None and overlap.worth_saying:
         lints.append(Lint("data.corpus", overlapping(overlap).why))
+    lints += [Lint("data.corpus", one.why) for one in task.of_data() if one.verdict == SUSPICIOUS]
     control.heed()
     origin = None if source is None else source.origin
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
@@ -327,8 +329,8 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     facts = task.facts(config)
     control.heed()
     writer.write(facts)
-    if task.overlap is not None and (task.overlap.much or task.overlap.repeats):
-        writer.verdict(overlapping(task.overlap))
+    for verdict in (one for one in task.of_data() if one.verdict != OK):
+        writer.verdict(verdict)
     first = environment(parts.device, config, writer.attempt, ranks.size)
     averaged = ranks.size > 1 and config.train.exact_sum == "off"
     why_not = english("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None

@@ -20,11 +20,14 @@ from engine.data.padding import Tokens
 from engine.data.rows import LabelledBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
+from engine.evaluation.alarms import telling
 from engine.evaluation.baselines import class_loss, naive_bayes
 from engine.evaluation.scorers import ClassScorer
+from engine.evaluation.verdict import Verdict
 from engine.generation.classifying import in_case, read_texts
 from engine.generation.samples import RowSampler, class_sampler
 from engine.language import english, tr
+from engine.lints import Lint
 from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import OwnFiles, Task, require_kind, require_vocabulary
 
@@ -54,7 +57,16 @@ class ClassificationTask(Task):
         seen = cls.own_overlap(own, found)
         return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
 
+    def of_data(self) -> list[Verdict]:
+        return [*super().of_data(), *map(telling, self.corpus.shortcuts)]
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
+        yield from (Lint("data.corpus", note) for note in self.corpus.notes if not self.corpus.readers)
+
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        if self.corpus.refused:
+            raise InputError(self.corpus.refused)
         n, wanted = len(self.corpus.classes), config.model.classes
         if wanted not in (None, n):
             raise InputError(

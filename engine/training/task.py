@@ -20,7 +20,9 @@ from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
+from engine.evaluation.alarms import overlapping
 from engine.evaluation.scorers import Scorer
+from engine.evaluation.verdict import Verdict
 from engine.generation.samples import RowSampler, TextSampler
 from engine.language import tr
 from engine.lints import Lint, lint
@@ -86,6 +88,10 @@ class Task(ABC):
     @property
     def overlap_facts(self) -> OverlapFacts | None:
         return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
+
+    def of_data(self) -> list[Verdict]:
+        """Return what is said of its data before training."""
+        return [] if self.overlap is None else [overlapping(self.overlap)]
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""

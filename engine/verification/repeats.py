@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from engine import capabilities
-from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
+from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
 from engine.evaluation.verdict import DIVERGED, OK, Verdict
 from engine.language import tr, trn
 from engine.retelling import told
@@ -251,9 +251,8 @@ def verdicts(evidence: Evidence) -> Outcome:
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
-    overlap = evidence.task.overlap
-    if overlap is not None and "overlap" in evidence.reader.raw("data"):  # earlier versions did not check
-        yield overlapping(overlap)
+    checked = "overlap" in evidence.reader.raw("data")  # earlier versions did not check
+    yield from (one for one in evidence.task.of_data() if checked or one.check != "overlap")
     fresh, batches = evidence.fresh(), evidence.task.batches(evidence.config, evidence.device)
     yield probed(evidence.config, fresh, batches, when="before", step=0)
     yield from self_check(evidence.config, fresh, evidence.task)

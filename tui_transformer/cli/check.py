@@ -55,7 +55,6 @@ def check(
     asked, source = request.resolve(), request.source()
     capabilities.require(asked, tr("preset '{name}'", name=source.name))
     with doing(tr("loading the engine, the corpus and the model")):
-        from engine.evaluation.alarms import overlapping
         from engine.model import size
         from engine.model.size import BatchShape, memory_bytes
         from engine.training.assemble import built, machine_lints
@@ -77,7 +76,7 @@ def check(
     with doing(tr("checking for leaks and for settings that have no effect")):
         leak = probed(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
-        verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
+        verdicts += task.of_data()
         unset = presets.resolve(source, on=on) if set_ else None
         for parent in (presets.parent_config(source, on), unset):
             if parent is not None:

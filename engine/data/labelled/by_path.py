@@ -15,6 +15,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine.clean import clean_line
 from engine.config.sections import DataConfig
 from engine.data.corpus import STEMS
 from engine.data.documents.by_path import by_hash
@@ -22,7 +23,7 @@ from engine.data.labelled.corpus import Labelled, LabelledCorpus
 from engine.data.parallel.lines import Lines, read_lines
 from engine.data.sources import USUAL
 from engine.errors import InputError, not_a_path, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.plain_files import open_plain
 
 ENDINGS = (".csv", ".csv.gz")
@@ -32,7 +33,9 @@ CLASS = frozenset(("class", "label", "category", "class index"))
 TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
 FIRST = 1 << 16  # bytes of a first row that are looked at, at most
 MOST = 1_000  # classes; more are not classes but, for example, numbers of rows
+TIMES = 3  # rows of each value of a column that stands for the class: with fewer it may be chance
 Rows = list[tuple[str, str]]  # text and class
+Table = tuple[Rows, tuple[str, ...], str]  # the rows, and `notes` and `refused` of `LabelledCorpus`
 
 
 def takes(corpus: str) -> bool:
@@ -71,15 +74,13 @@ def load_path(data: DataConfig) -> LabelledCorpus:
             )
         )
     home = path if folder else path.parent
-    parts: dict[str, Rows] = {}
+    rows, notes, refused = read_table(path / TRAIN if folder else path)
+    parts = {"train": rows}
     if folder:
-        parts["train"] = read_rows(path / TRAIN)
         for split, stems in STEMS.items():
             found = next((path / f"{stem}.csv" for stem in stems if (path / f"{stem}.csv").is_file()), None)
             if split != "train" and found is not None:
-                parts[split] = read_rows(found)
-    else:
-        parts["train"] = read_rows(path)
+                parts[split] = read_table(found)[0]
     if "validation" not in parts:
         test = 0.0 if "test" in parts else data.test_fraction
         parts |= _split(parts["train"], data.validation_fraction, test, str(path)[:200])
@@ -91,12 +92,12 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         if split in parts
     }
     name = path.resolve().name
-    return LabelledCorpus(name, name, source, (), _named(classes, home), splits)
+    return LabelledCorpus(name, name, source, notes, _named(classes, home), splits, refused=refused)
 
 
 def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
     """Return the rows of a CSV file whose classes are these, by name or, as in `load_path`, by number from 1."""
-    rows = read_rows(path)
+    rows = read_table(path)[0]
     labels = sorted({label for _, label in rows})
     names = dict(zip(labels, _named(labels, path.parent), strict=True))
     numbers = {name: i for i, name in enumerate(classes)}
@@ -115,14 +116,16 @@ def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
     return Labelled(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
 
 
-def read_rows(path: Path) -> Rows:
-    """Return the texts and classes of a CSV file (RFC 4180)."""
+def read_table(path: Path) -> Table:
+    """Return the texts and classes of a CSV file (RFC 4180), and what is to be said of its columns."""
     lines = read_lines(path)
     reader = csv.reader(io.StringIO("\n".join(lines.lines)), strict=True)
     rows: Rows = []
     label: int | None = None
     columns: Sequence[int] = ()
-    width = 0
+    heads: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    beside: dict[int, set[tuple[str, str]]] = {}  # by column: its values, each with a class that stands beside it
     while True:
         start = reader.line_num + 1
         try:
@@ -135,19 +138,35 @@ def read_rows(path: Path) -> Rows:
             continue
         if label is None:
             label, columns, is_header = _columns(cells, lines)
-            width = len(cells)
+            heads = [f"'{clean_line(cell)[:40]}'" if is_header else f"{i}" for i, cell in enumerate(cells, start=1)]
+            beside = {column: set() for column in columns if len(columns) > 1}
             if is_header:
+                if beside and TEXTS.isdisjoint(cells[column].strip().casefold() for column in columns):
+                    joined = ", ".join(heads[column] for column in columns)
+                    notes = (
+                        english(
+                            "the columns {joined} make up the text; to read one alone, name it `text`", joined=joined
+                        ),
+                    )
                 continue
-        if len(cells) != width:
-            raise lines.refuse(start, tr("{n} columns, but the first row has {width}", n=len(cells), width=width))
+        if len(cells) != len(heads):
+            raise lines.refuse(start, tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads)))
         text = " ".join(part for column in columns if (part := " ".join(cells[column].split())))
         name = cells[label].strip()
         if not text or not name:
             raise lines.refuse(start, tr("the text is empty; remove the row") if name else tr("the class is empty"))
         rows.append((text, name))
+        for column, pairs in beside.items():
+            pairs.add((cells[column].strip().casefold(), name))
+        beside = {column: pairs for column, pairs in beside.items() if len(pairs) <= MOST}
     if not rows:
         raise lines.refuse(1, tr("no rows with a class and a text"))
-    return rows
+    for column, pairs in beside.items():
+        values, classes = map(set, zip(*pairs, strict=True))
+        if 1 < len(values) == len(classes) == len(pairs) <= len(rows) / TIMES:
+            wrong = tr("column {name} is the class again; remove it, or name the text `text`", name=heads[column])
+            return rows, notes, str(lines.refuse(1, wrong))
+    return rows, notes, ""
 
 
 def _columns(first: Sequence[str], lines: Lines) -> tuple[int, Sequence[int], bool]:

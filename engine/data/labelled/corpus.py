@@ -1,7 +1,7 @@
 """A corpus of texts with a class each; `catalogue.load_corpus` loads one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import fmean
 
@@ -9,8 +9,11 @@ from engine.clean import clean_line
 from engine.config.sections import DataConfig
 from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
 from engine.data.framing import sha256_of_texts
+from engine.data.labelled.shortcut import find_shortcuts
 from engine.data.overlap import Overlap, labelled_overlap
+from engine.errors import InputError
 from engine.language import tr
+from engine.retelling import told
 
 SHOWN, WIDEST = 4, 300  # texts that `data show` prints, and characters of each
 
@@ -42,6 +45,8 @@ class LabelledCorpus(Corpus):
     splits: Mapping[str, Labelled]  # `train` and `validation`, perhaps `test`
     ordered: tuple[int, ...] = ()  # classes told apart by the order of words alone
     readers: Mapping[str, Readers] = field(default_factory=dict)  # by split; empty where the grammar is unknown
+    refused: str = ""  # why no run may begin on it; earlier ones stay verifiable
+    shortcuts = cached_property(find_shortcuts)
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -63,6 +68,11 @@ class LabelledCorpus(Corpus):
         return [labelled_overlap(train, found.texts, name) for name, found in self.splits.items() if name != "train"]
 
     def described(self, licence: str) -> Description:
+        from engine.evaluation.alarms import telling
+        from engine.evaluation.verdict import OK
+
+        if self.refused:
+            raise InputError(self.refused)
         train = self.splits["train"]
         overlap, overlap_lines = self.overlap_lines()
         answer, right, of = self.majority("validation")
@@ -78,6 +88,7 @@ class LabelledCorpus(Corpus):
             "majority": {"answer": answer, "right": right, "of": of},
             "sha256": self.sha256,
             "notes": self.notes,
+            "shortcuts": [asdict(one) for one in self.shortcuts],
             "examples": shown,
             "licence": licence,
             "overlap": overlap,
@@ -96,6 +107,7 @@ class LabelledCorpus(Corpus):
             ),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
+            *((f"⚠ {tr('shortcut')}", told(one.why)) for one in map(telling, self.shortcuts) if one.verdict != OK),
         ]
         return Description(record, lines, ["", *(clean_line(f"{text[:WIDEST]}  →  {name}") for text, name in shown)])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
+from engine.evaluation.alarms import decoded, implausible, majority_only, not_learning, same_text
 from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from engine.runs.records import DataFacts, MajorityFacts, Scores
 from tests import repetitive_texts
@@ -69,6 +69,68 @@ def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
     assert verdict(0.01, FLOOR, "masked") is None
     assert verdict(math.nan, FLOOR) == "ok"
     assert implausible(Scores(), DataFacts.read(FLOOR), TASKS[TEXT], step=1) is None
+
+
+@pytest.mark.parametrize(
+    ("right", "best", "texts", "expected"),
+    [
+        (1.0, 0.913, 300, "IMPLAUSIBLE"),
+        (0.999, 0.89, 2_000, "IMPLAUSIBLE"),
+        (0.95, 0.89, 2_000, "IMPLAUSIBLE"),  # 6 %, and four standard errors are at most 3.6 %
+        (0.92, 0.89, 2_000, "ok"),
+        (0.884, 0.89, 2_000, "ok"),
+        (math.nan, 0.89, 2_000, "ok"),
+        (1.0, 0.9, 150, None),  # the best reader gets 15 wrong: that a model gets them right may be luck
+        (1.0, 1.0, 2_000, None),
+    ],
+)
+def test_no_classifier_beats_the_best_reader_by_more_than_luck(right, best, texts, expected) -> None:
+    facts = {"unigram": 1.6, "best_reader": {"accuracy": best, "expected": 0.8896, "unordered": 0.72}}
+    record = Scores.made(loss=0.3, accuracy=right, texts=texts)
+    found = implausible(record, DataFacts.read(facts), TASKS["classification"], step=1, leak_free=True)
+    assert (found and found.verdict) == expected
+    if expected == "IMPLAUSIBLE":
+        assert f"{right:.1%} is above {best:.1%}" in found.why and "the texts contain their class" in found.why
+        assert found.value == pytest.approx(best - right) and "leak probe" not in found.why
+
+
+def test_four_standard_errors_are_enough_even_for_a_reader_that_is_as_good_but_independent() -> None:
+    """The worst case for the bound: wherever exactly one of the two is right, it is the model half of the time."""
+    draw, alarms = np.random.default_rng(1), 0
+    for _ in range(2_000):
+        only_one = draw.random(500) < 0.2
+        wins = only_one & (draw.random(500) < 0.5)
+        best, model = (0.8 * 500 - only_one.sum() / 2 + side.sum() for side in (only_one & ~wins, wins))
+        facts = {"best_reader": {"accuracy": best / 500, "expected": 0.8, "unordered": 0.7}}
+        record = Scores.made(accuracy=model / 500, texts=500)
+        found = implausible(record, DataFacts.read(facts), TASKS["classification"], step=1)
+        alarms += found.verdict != OK
+    assert alarms == 0
+
+
+SENTENCES = {"validation": {"pairs": 500, "tokens": 5_000}}
+QUESTIONS = {"validation": {"questions": 500, "tokens": 500}}
+
+
+@pytest.mark.parametrize(
+    ("splits", "accuracy", "scores", "expected"),
+    [
+        (SENTENCES, 0.997, {"translated": 500, "exact_match": 0.0}, SUSPICIOUS),  # labels that are not shifted
+        (SENTENCES, 0.997, {"translated": 100, "exact_match": 0.0}, SUSPICIOUS),  # the first hundred alone
+        (SENTENCES, 0.997, {"translated": 500, "exact_match": 0.97}, OK),
+        (SENTENCES, 0.997, {"translated": 500, "exact_match": 0.4}, SUSPICIOUS),
+        (SENTENCES, 0.9, {"translated": 500, "exact_match": 0.0}, None),  # a wrong token in each sentence
+        (SENTENCES, 0.997, {"exact_match": 0.0}, None),
+        (QUESTIONS, 2 / 3, {"questions": 500, "exact_match": 0.0}, None),  # both marks right, no answer: knows nothing
+        (QUESTIONS, 0.99, {"questions": 500, "exact_match": 0.0}, SUSPICIOUS),
+        ({}, 0.997, {"translated": 500, "exact_match": 0.0}, None),
+    ],
+)
+def test_right_tokens_make_right_answers(splits, accuracy: float, scores: dict, expected: str | None) -> None:
+    found = decoded(Scores.made(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9)
+    assert (found and found.verdict) == expected
+    if expected == SUSPICIOUS:
+        assert f"{accuracy:.1%} of the tokens are right" in found.why and "decoding differs" in found.why
 
 
 def test_no_better_than_counting_is_not_learning_once_warm_up_is_over() -> None:

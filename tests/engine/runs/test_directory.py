@@ -136,6 +136,7 @@ def test_what_is_nested_deeper_than_anything_written_here_is_damage(tmp_path, de
         ({"floor": None, "plausible": None}, "SUSPICIOUS"),
         ({"floor": {"nats_per_char": 0.36, "se": 0.001}}, "IMPLAUSIBLE"),
         ({"floor": None, "plausible": 1.2}, "IMPLAUSIBLE"),
+        ({"best_reader": {"accuracy": 0.9, "expected": 0.9, "unordered": 0.7}}, "IMPLAUSIBLE"),
         (None, "IMPLAUSIBLE"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from engine.capabilities import check
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, Classification, PooledBatch, make_objective
+from engine.data.synthetic import bulletins
 from engine.errors import InputError
 from engine.evaluation.baselines import class_loss, naive_bayes
 from engine.evaluation.checks import leak_probe
@@ -18,6 +20,7 @@ from engine.evaluation.metrics import confusion, macro_f1
 from engine.generation.classifying import class_probabilities, read_texts
 from engine.model.size import flops_per_token, parameter_count
 from engine.model.transformer import build_model, evaluating
+from engine.runs.files import write_json
 from engine.runs.reader import RunReader
 from engine.schemes import ATTENTIONS, POSITIONS
 from engine.training.checkpoint import load_network
@@ -103,6 +106,32 @@ def test_the_score_is_that_of_each_text_by_itself(run) -> None:
     last = run.summary.last
     assert last.loss == pytest.approx(math.fsum(nll) / len(nll), abs=1e-5)
     assert last.accuracy == np.mean([int(p.argmax()) == label for p, label in zip(chances, truth, strict=True)])
+
+
+def test_texts_that_contain_their_class_are_said_before_training_and_beat_the_best_reader(
+    tmp_path, monkeypatch
+) -> None:
+    """A planted bug: the class is left in the text."""
+    real = bulletins.generate
+    told = lambda *how: [replace(item, text=f"{item.label}: {item.text}") for item in real(*how)]
+    monkeypatch.setattr(bulletins, "generate", told)
+    wanted = config(
+        data={"corpus_size": 2_000, "test_fraction": 0.0, "validation_fraction": 0.2},
+        train={"steps": 100, "batch_size": 64},
+        evaluation={"every": 0, "sample_every": 0},
+    )
+    run = trained(wanted, tmp_path)
+    found = {v.check: v for v in run.verdicts if v.verdict != "ok"}
+    assert (found["shortcut"].verdict, found["shortcut"].when) == ("SUSPICIOUS", "before")
+    assert found["plausible"].verdict == "IMPLAUSIBLE" and set(run.badges) == {"SUSPICIOUS", "IMPLAUSIBLE"}
+    assert any(event.event == "lint" and "one word per class" in event.text for event in run.events())
+    for said in ("shortcut SUSPICIOUS", "checked again: leak ok"):
+        (again,) = [one for one in verify(RunReader(run.path), device="cpu") if one.claim == "verdicts"]
+        assert again.result == Result.CONFIRMED and said in again.text, again
+        # From here on it is a run of an earlier version, which asked nothing of the kind.
+        sound = [one for one in run.raw("checks")["verdicts"] if one["verdict"] == "ok"]
+        write_json(run.path / "checks.json", run.raw("checks") | {"verdicts": sound})
+        write_json(run.path / "run.json", run.raw("run") | {"records": 2})
 
 
 # The pooled head

@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
 from engine.data.catalogue import kind_of, load_corpus
-from engine.data.labelled.by_path import read_rows
+from engine.data.labelled.by_path import read_table
 from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.synthetic.draws import Draws
 from engine.errors import InputError
+from engine.evaluation.alarms import telling
+from engine.evaluation.verdict import OK, SUSPICIOUS
+from engine.training.task import make_task
 
 
 def written(path: Path, text: str) -> Path:
@@ -28,7 +33,7 @@ def many(rows: int) -> str:
 
 def test_without_a_header_the_first_column_is_the_class_and_the_others_are_the_text(tmp_path) -> None:
     path = written(tmp_path / "a.csv", '"3","Fears for T N","Unions say ""no""."\n"4","The race\nis on",""\n')
-    assert read_rows(path) == [('Fears for T N Unions say "no".', "3"), ("The race is on", "4")]
+    assert read_table(path)[0] == [('Fears for T N Unions say "no".', "3"), ("The race is on", "4")]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_without_a_header_the_first_column_is_the_class_and_the_others_are_the_t
 def test_a_header_names_the_class_and_perhaps_the_text(tmp_path, header: str) -> None:
     cells = {"label": "b", "category": "b", "class index": "b", "class": "b", "id": "17"}
     row = ",".join(cells.get(name.casefold(), "good") for name in header.split(","))
-    found = read_rows(written(tmp_path / "a.csv", f"{header}\n{row}\n"))
+    found = read_table(written(tmp_path / "a.csv", f"{header}\n{row}\n"))[0]
     assert found == [("good good" if "Title" in header else "good", "b")]
 
 
@@ -103,6 +108,87 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, text: str, said: str) -
     assert "\n" not in str(refused.value)
 
 
+# What gives the class away
+
+
+def reviews(path: Path, header: str, row: str, rows: int = 600) -> Path:
+    """A table of reviews, each of ten words drawn from twenty; `row` may use `label`, `name`, `i` and `words`."""
+    draws, some = (
+        Draws(1),
+        "room food staff good bad clean slow fine hotel bed view it was the a of again never nice not",
+    )
+    lines = [header] if header else []
+    for i in range(rows):
+        label, words = draws.pick((0, 1)), " ".join(draws.pick(some.split()) for _ in range(10))
+        lines.append(row.format(label=label, name=("negative", "positive")[label], i=i, words=words))
+    return written(path, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "column"),
+    [
+        ("label,label_name,review_text", "{label},{name},{words}", "'label_name'"),
+        ("review_text,\x1b[31mred,label", "{words},{name},{label}", "'\\[31mred'"),
+        ("", "{label},{name},{words}", "2"),
+        ("label,text,title", "{label},{words},{name}", "'title'"),
+    ],
+)
+def test_a_column_that_is_the_class_again_is_refused_where_a_run_begins(tmp_path, header, row, column) -> None:
+    path = reviews(tmp_path / "a.csv", header, row)
+    config = RunConfig.model_validate(
+        {"model": {"architecture": "encoder"}, "objective": {"kind": "classification"}}
+        | {"data": {"corpus": str(path), "tokenizer": "words"}}
+    )
+    task = make_task(config, None)  # as a run of an earlier version does
+    for begin in (lambda: task.resolved(config, "test", 1), lambda: task.corpus.described("")):
+        with pytest.raises(InputError, match=f"column {column} is the class again; remove it") as refused:
+            begin()
+        assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("label,i\x1bd,review_text", "{label},{i},{words}", ["the columns 'id', 'review_text' make up the text"]),
+        ("label,review_text", "{label},{words}", []),
+        ("label,id,text", "{label},{i},{words}", []),
+        ("label,title,text", "{label},{i},{words}", []),
+        ("", "{label},{i},{words}", []),
+    ],
+)
+def test_columns_that_are_joined_without_being_known_are_named(tmp_path, header, row, said: list[str]) -> None:
+    corpus = load(reviews(tmp_path / "a.csv", header, row))
+    assert not corpus.refused and [note.partition(";")[0] for note in corpus.notes] == said
+    assert [telling(one).verdict for one in corpus.shortcuts] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [
+        ("{label},{name} {words}", "'negative' → '0'; any other text → '1'"),
+        ("{label},{words} ({name}!)", "'negative' → '0'; any other text → '1'"),
+    ],
+)
+def test_one_word_that_tells_the_class_is_said_before_training(tmp_path, row: str, word: str) -> None:
+    corpus = load(reviews(tmp_path / "a.csv", "", row))
+    (found,) = map(telling, corpus.shortcuts)
+    assert found.verdict == SUSPICIOUS and "the class of 100.0% of the texts" in found.why and word in found.why
+    assert ("⚠ shortcut", found.why) in corpus.described("").lines
+
+
+def test_too_few_texts_or_a_common_class_are_no_shortcut(tmp_path) -> None:
+    few = load(reviews(tmp_path / "few.csv", "", "{label},{name} {words}", rows=150))
+    assert few.shortcuts == []  # 15 held-out texts
+    rows = [f"{int(i % 200 == 0)},text {i} of many, all different" for i in range(20_000)]
+    common = load(written(tmp_path / "common.csv", "\n".join(rows)))
+    assert all(telling(one).verdict == OK for one in common.shortcuts)  # always 0 is right for 99.5 %
+
+
+def test_sound_corpora_have_no_shortcut(cached_corpora) -> None:
+    (found,) = load(Path("bulletins"), corpus_size=2_000).shortcuts
+    assert found.share < 0.6 and telling(found).verdict == OK
+
+
 def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) -> None:
     written(tmp_path / "train.csv", many(30))
     written(tmp_path / "test.csv", "4,a text\n")
@@ -118,10 +204,11 @@ def test_ag_news_is_read_as_published(real_data) -> None:
     path = real_data / "ag-news-sample" / "test.csv"
     if not path.is_file():
         pytest.skip("ag-news-sample/test.csv is not there")
-    rows = read_rows(path)
+    rows = read_table(path)[0]
     assert len(rows) == 7_600 and {name: sum(n == name for _, n in rows) for name in "1234"} == dict.fromkeys(
         "1234", 1_900
     )
     one = load(path, validation_fraction=0.0658, test_fraction=0.0658)
     assert one.classes == ("World", "Sports", "Business", "Sci/Tech")
     assert [len(found) for found in one.splits.values()] == [6_600, 500, 500]
+    assert one.shortcuts[0].share < 0.4 and not one.notes and not one.refused

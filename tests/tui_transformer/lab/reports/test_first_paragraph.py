@@ -56,7 +56,7 @@ def test_a_single_run_says_that_it_is_one(tmp_path) -> None:
     ("check", "badge", "words"),
     [
         ("leak", "LEAK", "odd cannot be compared: it leaks"),
-        ("plausible", "IMPLAUSIBLE", "odd cannot be compared: its loss is lower than this text allows"),
+        ("plausible", "IMPLAUSIBLE", "odd cannot be compared: its score is better than this data allows"),
         ("inert", "INERT", "odd cannot be compared: what was changed had no effect"),
         ("learning", "NOT-LEARNING", "odd learned next to nothing"),
         ("curve", "OVERFIT", "odd overfitted"),

@@ -1,0 +1,51 @@
+"""Whether one word per class tells the class of a text: the only bound there is for labelled texts of one's own."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.clean import clean_line
+from engine.data.synthetic.draws import Draws
+
+if TYPE_CHECKING:
+    from engine.data.labelled.corpus import LabelledCorpus
+
+MOST = 5_000  # texts of a split that are read
+FEWEST = 20  # texts of either split outside the largest class: some word tells fewer by chance
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """A rule: a text belongs to the class of the first of these words that it has, or else to `other`."""
+
+    words: tuple[tuple[str, str], ...]  # each with its class
+    other: str
+    share: float  # of the texts that it tells right: the lowest of both splits, with and without the largest class
+
+
+def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:
+    """Return the rule of the words, without case, that in training the most texts of their class have, and the fewest
+    others; none if there are too few texts.
+    """
+    from engine.data.tokenizers.words import word_tokens
+
+    read = []
+    for split in (corpus.splits["train"], corpus.splits["validation"]):
+        drawn = Draws(0).shuffled([*zip(split.texts, split.classes, strict=True)])[:MOST]
+        read.append([(set(word_tokens(text.casefold())), label) for text, label in drawn])
+    counts = {label: Counter[str]() for _, label in read[0]}
+    for has, label in read[0]:
+        counts[label].update(has)
+    total, sizes = Counter(word for has, _ in read[0] for word in has), Counter(label for _, label in read[0])
+    best = {label: max((2 * n - total[word], word) for word, n in count.items()) for label, count in counts.items()}
+    *told, other = sorted(best, key=lambda label: (-best[label][0] / sizes[label], label))
+    shares, largest = list[float](), max(sizes, key=lambda label: (sizes[label], label))
+    for texts in read:
+        right = [(next((one for one in told if best[one][1] in has), other) == label, label) for has, label in texts]
+        rarer = [hit for hit, label in right if label != largest]
+        if len(rarer) < FEWEST:
+            return []
+        shares += [sum(rarer) / len(rarer), sum(hit for hit, _ in right) / len(right)]
+    names = [clean_line(name)[:40] for name in corpus.classes]
+    words = tuple((clean_line(best[label][1])[:40], names[label]) for label in told)
+    return [Shortcut(words, names[other], min(shares))]
