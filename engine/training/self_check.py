@@ -750,7 +750,7 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
 def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     """Are examples, losses and scores those that are written out by hand from the corpus's files?"""
     try:
-        own = check_own_batches(config, task, copy.network)
+        own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)
     except Fault as fault:
         return _verdict("examples", str(fault), "")
