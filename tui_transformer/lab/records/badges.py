@@ -19,6 +19,7 @@ CHECKS = {  # what they look at, by name
     "curve": tr("curve"),
     "decoding": tr("decoding"),
     "dropout": tr("dropout"),
+    "examples": tr("examples"),
     "gradient": tr("gradient"),
     "leak": tr("leak"),
     "learning": tr("learning"),
