@@ -12,13 +12,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -69,7 +69,7 @@ class Example(NamedTuple):
 
 def require(right: bool, otherwise: str, **known: Any) -> None:
     if not right:
-        raise Fault(otherwise.format(**known))
+        raise Fault(otherwise.format(**known) if known else otherwise)
 
 
 def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, Task, SmallCorpus]:
@@ -106,20 +106,18 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
 
 def rows_of(config: RunConfig, task: Task) -> dict[str, list[Row]]:
     """Return the rows of each split as the product has them; of a text, all of it."""
-    corpus: Any = task.corpus
-    if config.task.name == "question-answer":
-        return {split: [(one.text, one.answer) for one in found] for split, found in corpus.questions.items()}
-    if config.task.corpus == "documents":
-        return {split: [(one,) for one in found] for split, found in corpus.documents.items()}
-    if config.task.corpus == "pairs":
-        return {split: [*zip(found.sources, found.targets, strict=True)] for split, found in corpus.splits.items()}
-    if config.task.corpus == "text":
-        return {split: [(found.text,)] for split, found in corpus.splits.items()}
-    names = corpus.classes
-    return {
-        split: [(text, names[i]) for text, i in zip(found.texts, found.classes, strict=True)]
-        for split, found in corpus.splits.items()
+    corpus, kind = cast(Any, task.corpus), config.task.corpus
+    made: dict[str, Callable[[Any], list[Row]]] = {
+        "text": lambda found: [(found.text,)],
+        "pairs": lambda found: [*zip(found.sources, found.targets, strict=True)],
+        "labelled": lambda found: [*zip(found.texts, map(corpus.classes.__getitem__, found.classes), strict=True)],
+        "documents": lambda found: [(one,) if isinstance(one, str) else (one.text, one.answer) for one in found],
     }
+    if kind == "documents":
+        splits = corpus.questions if config.task.name == "question-answer" else corpus.documents
+    else:
+        splits = corpus.splits
+    return {split: made[kind](found) for split, found in splits.items()}
 
 
 def check_splits(config: RunConfig, splits: Mapping[str, Sequence[Row]], small: SmallCorpus) -> None:
@@ -152,56 +150,38 @@ def words_of(text: str) -> list[str]:
     return found
 
 
-def symbols_of(tokenizer: Tokenizer) -> tuple[list[str] | list[bytes], Callable[[str], list[Any]]]:
-    """Return what each token stands for, by its tokenizer.json, and how a text is cut into such symbols."""
-    saved: dict[str, Any] = json.loads(tokenizer.to_json())
-    if "characters" in saved:
-        return list(saved["characters"]), list
-    if "words" in saved or "vocabulary" in saved:
-        return saved.get("words") or saved["vocabulary"]["words"], words_of
-    pieces = [bytes([byte]) for byte in range(256)]
-    for left, right in saved.get("merges", ()):
-        piece = pieces[left] + pieces[right]
-        pieces += [] if piece in pieces else [piece]
-    if saved.get("end_of_text"):
-        pieces.append(END_OF_TEXT.encode())
-
-    def cut(text: str) -> list[bytes]:
-        # Any cut that spells the text will do: which one the merges give is the library's.
-        found = [pieces[token] for token in tokenizer.encode(text).tolist()]
-        require(b"".join(found) == text.encode(), english("the tokens of a text do not spell it"))
-        return found
-
-    return pieces, cut
-
-
 class Encoder:
     """Encodes texts by the list in a tokenizer; what has no token becomes `unknown`."""
 
     def __init__(self, tokenizer: Tokenizer, unknown: int | None) -> None:
-        self.tags = {f"<{tag}> ": tokenizer.untagged.vocab_size + i for i, tag in enumerate(tokenizer.tags)}
-        self.symbols, self.cut = symbols_of(tokenizer.untagged)
-        self.ids: Mapping[Any, int] = {symbol: token for token, symbol in enumerate(self.symbols)}
+        self.plain = cast(Any, tokenizer.untagged)
+        self.tags = {f"<{tag}> ": self.plain.vocab_size + i for i, tag in enumerate(tokenizer.tags)}
+        self.symbols = self.plain.pieces or (
+            self.plain.characters if self.plain.per_character else self.plain.words
+        )  # bytes, characters or words
+        self.ids: dict[Any, int] = {symbol: token for token, symbol in enumerate(self.symbols)}
         self.unknown = self.ids.get("<unk>", unknown)
+
+    def cut(self, text: str) -> Sequence[Any]:
+        """Return the symbols of a text. Any that spell it will do for byte pairs: which ones is up to the library."""
+        if not self.plain.pieces:
+            return text if self.plain.per_character else words_of(text)
+        found = [self.symbols[token] for token in self.plain.encode(text).tolist()]
+        require(b"".join(found) == text.encode(), english("the tokens of a text do not spell it"))
+        return found
 
     def __call__(self, text: str) -> Ids:
         tag = next((tag for tag in self.tags if text.startswith(tag)), "")
         ids = [self.ids.get(symbol, self.unknown) for symbol in self.cut(text.removeprefix(tag))]
-        require(None not in ids, english("a text has a token that is not in the vocabulary"))
-        return [*([self.tags[tag]] if tag else []), *ids]  # type: ignore[list-item]
+        return [*([self.tags[tag]] if tag else []), *(token for token in ids if token is not None)]
 
-
-def check_vocabulary(encoders: Iterable[Encoder], known: Sequence[str]) -> None:
-    """No token was learned from a text that a tokenizer must not see; `known` are those that it may."""
-    for encoder in encoders:
-        raw = "\n".join(known)
-        for symbol in encoder.symbols:
-            seen = symbol in raw.encode() or len(symbol) == 1 if isinstance(symbol, bytes) else symbol in raw
-            require(
-                seen or symbol == "<unk>",
-                english("the tokenizer knows {symbol!r}, which is not in the training text"),
-                symbol=symbol,
-            )
+    def check_vocabulary(self, known: str) -> None:
+        """No token was learned from a text other than `known`."""
+        raw = known.encode()
+        for symbol in self.symbols:
+            seen = symbol in raw or len(symbol) == 1 if isinstance(symbol, bytes) else symbol in known
+            named = english("the tokenizer knows {symbol!r}, which is not in the training text", symbol=symbol)
+            require(seen or symbol == "<unk>", named)
 
 
 # --- examples
@@ -244,22 +224,17 @@ def _split_at(ids: Ids, mark: Callable[[int], bool]) -> list[Ids]:
     return parts
 
 
-def boundary(config: RunConfig, tokenizer: Tokenizer) -> int | None:
-    """Return the token that ends a document, where nothing sees across it: byte pairs have one."""
-    return None if config.data.across_documents else tokenizer.end_of_text
-
-
 class Stated:
     """What a row of each objective was made of, in tokens; the special tokens are those after the text's."""
 
     def __init__(self, config: RunConfig, task: Task) -> None:
         self.config, self.size = config, task.tokenizer.vocab_size
         self.special = {name: self.size + i for i, name in enumerate(config.special_tokens)}
-        self.of_source, self.end = task.tokenizer.source.vocab_size, boundary(config, task.tokenizer.target)
+        self.of_source = task.tokenizer.source.vocab_size
+        self.end = None if config.data.across_documents else task.tokenizer.target.end_of_text  # of a document
 
     def __call__(self, row: Example) -> tuple[Ids, ...]:
-        found: tuple[Ids, ...] = getattr(self, self.config.task.name.replace("-", "_"))(row)
-        return found
+        return cast(tuple[Ids, ...], getattr(self, self.config.task.name.replace("-", "_"))(row))
 
     def next_token(self, row: Example) -> tuple[Ids, ...]:
         document = _split_at(row.tokens[1:], lambda token: token == self.end)[0]  # nothing is predicted across its end
@@ -400,13 +375,12 @@ def check_path(config: RunConfig, task: Task, network: Network) -> str:
     on, context = config.task.corpus, config.model.context_length
     stated = Stated(config, task)
     source, target = (Encoder(side, stated.special.get(UNK)) for side in task.tokenizer.sides)
-    texts = rows_of(config, task)
-    if config.data.lowercase:
-        texts = {split: [(text.lower(), *more) for text, *more in rows] for split, rows in texts.items()}
+    lower = str.lower if config.data.lowercase else str
+    texts = {split: [(lower(text), *more) for text, *more in rows] for split, rows in rows_of(config, task).items()}
     if on != "documents":  # those of questions and documents are learned from both
-        everywhere = name == "characters" and on != "labelled"
-        known = [part for split in (texts if everywhere else ["train"]) for row in texts[split] for part in row]
-        check_vocabulary((source, target), known)
+        splits = texts if name == "characters" and on != "labelled" else ["train"]
+        for side in (source, target):
+            side.check_vocabulary("\n".join(part for split in splits for row in texts[split] for part in row))
 
     def encoded(row: Row) -> tuple[Ids, ...]:
         if on == "labelled":
@@ -439,14 +413,9 @@ def check_path(config: RunConfig, task: Task, network: Network) -> str:
         first, bits = target.cut(text)[0], math.fsum(losses) / math.log(2)  # the first token is not predicted
         rest = text.encode()[len(first if isinstance(first, bytes) else first.encode()) :]
         expected |= {"bits_per_character": bits / len(rest.decode()), "bits_per_byte": bits / len(rest)}
+    said = english("the {key} of the validation split is {found:.6f}; one row at a time, it is {value:.6f}")
     for key, value in expected.items():
-        require(
-            _alike([record[key]], [value]),
-            english("the {key} of the validation split is {found:.6f}; one row at a time, it is {value:.6f}"),
-            key=key,
-            found=record[key],
-            value=value,
-        )
+        require(_alike([record[key]], [value]), said, key=key, found=record[key], value=value)
     n = len(asked) + sum(len(batch.tokens) for batch in trained)
     return english("so are splits, tokens, {n:,} examples, losses and scores of a small corpus of its kind", n=n)
 
@@ -519,6 +488,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         few = next(batch.pieces(-(-len(batch.tokens) // AT_ONCE)))
         some[split], short = [*examples(config, few)], cut(few)
         check_losses(config, short, [*examples(config, short)], network)
+    said = english("a {split} example has a text that is not in the corpus: {part}")
     text = on_disk(config, task)
     text = text.lower() if config.data.lowercase else text
     for split, rows in some.items():
@@ -526,13 +496,8 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
             windows = config.task.continues and split == "validation"  # not all of them are scored
             parts = (row.tokens,) if windows else stated(row)
             for side, ids in zip((task.tokenizer.target, task.tokenizer.source), parts[::-1], strict=False):
-                for said in [] if config.task.corpus == "labelled" and ids is row.targets else _spelled(side, ids):
-                    require(
-                        said in text or not text,
-                        english("a {split} example has a text that is not in the corpus: {said}"),
-                        split=split,
-                        said=shortened(said),
-                    )
+                for part in [] if config.task.corpus == "labelled" and ids is row.targets else _spelled(side, ids):
+                    require(part in text or not text, said, split=split, part=shortened(part))
     found = english("the first {n} examples and their losses are as read by hand from the corpus")
     if not text:
         found = english("the losses of the first {n} examples are those of each read alone")
