@@ -22,7 +22,7 @@ from engine.data.tokenizers.protocol import Tokenizer
 from engine.language import tr
 from engine.progress import Progress
 
-VERSION = 1  # of what is kept
+VERSION, SIZES = 1, 2  # of what is kept
 STRETCHED = 4 * LOOKED_AT  # characters that are looked at for overlap
 
 
@@ -59,7 +59,7 @@ class LargeSplit(AnySplit):
 
             return sizes_of_pieces(windows())._asdict()
 
-        return TextSizes(**record_of("sizes", (VERSION, self.sha256), counted))
+        return TextSizes(**record_of("sizes", (SIZES, self.sha256), counted))
 
     def pieces(self, start: int = 0) -> Iterator[str]:
         at, begin = 0, self.start + start

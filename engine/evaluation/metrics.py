@@ -108,11 +108,12 @@ def score_tokens(
     batch_size: int,
     between: Callable[[], None] = lambda: None,
     ends: Tensor | None = None,
+    unknown: int | None = None,
     ranks: Ranks = ALONE,
 ) -> TokenScores:
     """Score every token (n,) of a text but the first, once, deterministically. `batch_size` changes speed, not the
     score; `between` is called between batches and may raise to stop. No window sees across `ends`, (m,) places: each
-    document is scored from the token that ends the one before.
+    document is scored from the token that ends the one before. `unknown` as in `score_batches`.
     """
     if not 1 <= stride <= context:
         raise ValueError(
@@ -146,7 +147,7 @@ def score_tokens(
                 yield Batch(read[:, :-1], read[:, 1:].masked_fill(~inside, IGNORED), int(inside.sum()))
 
     made = batches() if ends is None else apart()
-    return score_batches(model, made, context=context, stride=stride, between=between, ranks=ranks)
+    return score_batches(model, made, context=context, stride=stride, unknown=unknown, between=between, ranks=ranks)
 
 
 def score_batches(
@@ -155,11 +156,12 @@ def score_batches(
     *,
     context: int,
     stride: int,
+    unknown: int | None = None,
     between: Callable[[], None] = lambda: None,
     ranks: Ranks = ALONE,
 ) -> TokenScores:
-    """Score all batches, at least one; `context` and `stride` only label the score. Ranks take the batches in turn, and
-    rank 0 has the scores.
+    """Score all batches, at least one; `context` and `stride` only label the score. To predict the token `unknown` does
+    not say which word it is, so it is never right. Ranks take the batches in turn, and rank 0 has the scores.
     """
     parts: list[NDArray[np.float64]] = []
 
@@ -170,7 +172,10 @@ def score_batches(
                 scored = batch.targets != IGNORED
                 logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
                 nll = F.cross_entropy(logits, targets, reduction="none")
-                columns = (nll, logits.argmax(-1) == targets, scored.nonzero()[:, 1])
+                correct = logits.argmax(-1) == targets
+                if unknown is not None:
+                    correct &= targets != unknown
+                columns = (nll, correct, scored.nonzero()[:, 1])
                 parts.append(torch.stack([column.cpu().double() for column in columns], 1).numpy())
 
     if ranks.leads:

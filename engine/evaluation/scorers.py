@@ -30,6 +30,7 @@ from engine.data.overlap import Overlap
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
+from engine.data.spelling import costs, counted, left_open_in
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
@@ -164,15 +165,21 @@ class Scorer(ABC):
         return None
 
 
-def by_text(scores: TokenScores, sizes: TextSizes, tokenizer: Tokenizer, unknown: int) -> dict[str, float]:
-    """Return the whole loss divided by what the tokens stand for, and the share of `<unk>`: `unknown` tokens."""
-    bits = scores.total / math.log(2)
-    found = {"bits_per_character": bits / max(1, sizes.characters), "bits_per_byte": bits / max(1, sizes.bytes)}
-    if not tokenizer.per_character:
-        nats = scores.total / max(1, sizes.words)
-        found["word_perplexity"] = math.exp(nats) if nats < 700 else math.inf
-    if tokenizer.unknown is not None:
-        found["unknown"] = unknown / max(1, len(scores.nll))
+def by_text(scores: TokenScores, texts: Sequence["TextScorer"]) -> dict[str, float]:
+    """Return the whole loss of texts, spelling included, divided by what their tokens stand for, and the share of
+    `<unk>`. Without the training text, what spelling costs is unknown, and only that share is returned. Texts without
+    spaces between words have no word perplexity.
+    """
+    one, sizes, found = texts[0], added(text.sizes for text in texts), dict[str, float]()
+    spelled = [text.spelled for text in texts if text.spelled is not None]
+    if len(spelled) == len(texts):
+        nats = scores.total + math.fsum(spelled)
+        bits, per_word = nats / math.log(2), nats / max(1, sizes.words)
+        found = {"bits_per_character": bits / max(1, sizes.characters), "bits_per_byte": bits / max(1, sizes.bytes)}
+        if not one.tokenizer.per_character and (one.records < 3 or sizes.spaceless <= 0):
+            found["word_perplexity"] = math.exp(per_word) if per_word < 700 else math.inf
+    if one.tokenizer.unknown is not None:
+        found["unknown"] = sum(text.unknown for text in texts) / max(1, len(scores.nll))
     return found
 
 
@@ -181,18 +188,26 @@ def added(sizes: Iterable[TextSizes]) -> TextSizes:
 
 
 class TextScorer(Scorer):
-    """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device.
+    """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device. From `train`,
+    the training split, it learns what spelling a rare word costs; None if that is not at hand.
 
     Since version 2 of a run's `records`, a probe counts where the window shows its evidence, and excess is above the
     floor reachable in the window; before, a probe counted after context − stride characters, and excess was above the
-    floor given the whole past. A run keeps the scoring rules it began with.
+    floor given the whole past. Since version 3, spelling what `<unk>` stands for costs bits, predicting `<unk>` is not
+    right, and texts without spaces between words have no word perplexity. A run keeps the scoring rules it began with.
     """
 
     def __init__(
-        self, config: RunConfig, split: AnySplit, tokens: TextTokens, tokenizer: Tokenizer, records: int = RECORDS
+        self,
+        config: RunConfig,
+        split: AnySplit,
+        tokens: TextTokens,
+        tokenizer: Tokenizer,
+        records: int = RECORDS,
+        train: AnySplit | None = None,
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
-        self.tokenizer = tokenizer
+        self.tokenizer, self.train = tokenizer, train
         self.objective = make_objective(config, tokenizer.vocab_size)
         self.copied = copied_places(config, self.objective)
 
@@ -229,11 +244,12 @@ class TextScorer(Scorer):
             yield tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
+        how: dict[str, Any] = {"context": self.config.model.context_length, "stride": self.config.stride}
+        how |= {"between": between, "ranks": self.ranks}
+        how["unknown"] = None if self.records < 3 else self.tokenizer.unknown
         if self.config.task.continues:  # the last, shorter window counts too
-            how = {"context": context, "stride": stride, "batch_size": size}
-            return score_tokens(model, self.tokens, **how, between=between, ends=self.ends, ranks=self.ranks)
-        return score_batches(model, self.batches(), context=context, stride=stride, between=between, ranks=self.ranks)
+            return score_tokens(model, self.tokens, batch_size=evaluation_batch(self.config), ends=self.ends, **how)
+        return score_batches(model, self.batches(), **how)
 
     def batches(self) -> Iterable[Batch]:
         """Return every window's examples; the seed is fixed, so all evaluations ask the same."""
@@ -255,7 +271,7 @@ class TextScorer(Scorer):
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
         if config.task.continues:
-            more |= by_text(scores, self.sizes, self.tokenizer, self.unknown)
+            more |= by_text(scores, [self])
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
                 more["excess"] = excess_over_floor(scores, floor)
@@ -288,11 +304,27 @@ class TextScorer(Scorer):
     @cached_property
     def sizes(self) -> TextSizes:
         """Of the text that is predicted: all but the first token's."""
+        first, rest = self._head
+        whole, begun, after = self.split.sizes, sizes_of(first + rest), sizes_of(rest)
+        return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, after, strict=True)))
+
+    @cached_property
+    def _head(self) -> tuple[bytes, bytes]:
+        """The UTF-8 of the first token's text, and of some of what follows."""
         head = self.split.head(HEAD)
-        raw = head.encode("utf-8", "surrogatepass")
-        rest = sizes_of(raw[self.tokenizer.first_bytes(head, int(self.tokens[0])) :])
-        whole, begun = self.split.sizes, sizes_of(raw)
-        return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, rest, strict=True)))
+        raw, end = head.encode("utf-8", "surrogatepass"), self.tokenizer.first_bytes(head, int(self.tokens[0]))
+        return raw[:end], raw[end:]
+
+    @cached_property
+    def spelled(self) -> float | None:
+        """The nats of what the predicted tokens leave open: which word an `<unk>` is; None if they are unknown."""
+        if self.records < 3 or self.tokenizer.unknown is None:
+            return 0.0
+        first = self._head[0].decode("utf-8", "surrogatepass")
+        counts = left_open_in(self.split, self.tokenizer) - counted(first, self.tokenizer)
+        if not counts.any():
+            return 0.0
+        return None if self.train is None else math.fsum(counts * costs(left_open_in(self.train, self.tokenizer)))
 
     @cached_property
     def ends(self) -> Tensor | None:
@@ -354,6 +386,11 @@ class TextsScorer(Scorer):
         )
 
     def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        if self.config.task.continues and "bits_per_byte" not in record:
+            yield (
+                tr("bits per byte"),
+                tr("not known: what spelling <unk> costs is learned from the run's training text, which is not here"),
+            )
         if len(self._rows) == 1 and not self.left_out:
             return
         ordered = sorted(self._rows, key=lambda row: float(row["loss"]))
@@ -372,8 +409,7 @@ class TextsScorer(Scorer):
     def _scored(self, scores: TokenScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
         more: dict[str, float] = {}
         if self.config.task.continues:
-            predicted = added(text.sizes for text in texts)
-            more = by_text(scores, predicted, texts[0].tokenizer, sum(text.unknown for text in texts))
+            more = by_text(scores, texts)
         whole = added(text.split.sizes for text in texts)
         return {
             "characters": whole.characters,

@@ -25,6 +25,7 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
         "": frozenset({"overlap", "plausible", "shortcut", "decoding"}),
         # The spelling of a rare word costs bits, and `<unk>` predicted for `<unk>` is not right.
         "next-token words": frozenset({"accuracy", "bits_per_character", "bits_per_byte", "word_perplexity"}),
+        **{f"{one} words": frozenset({"accuracy"}) for one in ("masked", "copy", "reverse", "continuation", "shifted")},
     },
 }
 

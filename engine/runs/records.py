@@ -433,7 +433,7 @@ class Scores(Measured):
     beam: Count | None = None  # hypotheses kept; 1 is greedy
     loss: Number | None = None  # nats per target
     perplexity: Number | None = None  # e^loss
-    bits_per_character: Number | None = None  # loss / ln 2, per character
+    bits_per_character: Number | None = None  # loss / ln 2, and what spelling `<unk>` costs, per character
     bits_per_byte: Number | None = None  # the same per byte of the text's UTF-8
     word_perplexity: Number | None = None  # e to the nats per word, where tokens are not characters
     unknown: Number | None = None  # share of the scored tokens that are `<unk>`

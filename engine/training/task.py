@@ -104,15 +104,20 @@ class Task(ABC):
         raise NotImplementedError
 
     @classmethod
-    def own_overlap(cls, own: OwnFiles, given: Any) -> Overlap | None:
-        """Return how much of files of your own is also in the run's training split; None if that is not here."""
+    def trained_on(cls, own: OwnFiles) -> Any:
+        """Return the run's training split; None if it is not here, or has changed since."""
         try:
             corpus: Any = load_corpus(cls.reads, own.config.data, own.data_dir)
         except InputError:
             return None
-        if corpus.sha256["train"] != own.facts.sha256.get("train"):  # it has changed since
-            return None
-        return cls.between(corpus.splits["train"], given, "given")
+        same = corpus.sha256.get(f"{cls.part}train") == own.facts.sha256.get(f"{cls.part}train")
+        return corpus.splits["train"] if same else None
+
+    @classmethod
+    def own_overlap(cls, own: OwnFiles, given: Any) -> Overlap | None:
+        """Return how much of files of your own is also in the run's training split; None if that is not here."""
+        train = cls.trained_on(own)
+        return None if train is None else cls.between(train, given, "given")
 
     def own_tokenizer(self) -> AnyTokenizer | None:
         """Return the tokenizer that its corpus alone would get, if that is known at once."""

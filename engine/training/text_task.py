@@ -1,5 +1,6 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -32,6 +33,8 @@ from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer, TextsScorer
 from engine.generation.samples import RowSampler, TextSampler
 from engine.language import english, tr
+from engine.lints import Lint
+from engine.measures import MOST_UNKNOWN
 from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
@@ -108,7 +111,7 @@ class TextTask(Task):
         source, config, tokenizer = sources.find(own.files["text"]), own.config, own.tokenizer.target
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
-        texts: list[TextScorer] = []
+        texts, train = list[TextScorer](), cls.trained_on(own)
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
         for number, text in enumerate(found, start=1):
             try:
@@ -117,13 +120,14 @@ class TextTask(Task):
                 place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
                 raise InputError(f"{place}: {error}") from None
             if len(tokens) >= needed:
-                texts.append(TextScorer(config, Split(text), tokens, tokenizer))
+                texts.append(TextScorer(config, Split(text), tokens, tokenizer, train=train))
         if not texts:
             raise InputError(
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
-        return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(own, given))
+        overlap = None if train is None else cls.between(train, given, "given")
+        return TextsScorer(config, texts, len(found) - len(texts), overlap)
 
     def own_tokenizer(self) -> Tokenizer | None:
         return _every_character(self.corpus) if self.tokenizer.per_character else None
@@ -133,6 +137,24 @@ class TextTask(Task):
 
     def predicted(self, split: str) -> int:
         return self.tokens[split].numel()
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
+        share, split = max((self._unknown(name) / self.predicted(name), name) for name in ("train", "validation"))
+        if share > MOST_UNKNOWN:
+            text = english(
+                "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "
+                "its bits per byte are for spelling them, and are not compared; use a larger data.words_size, or byte "
+                "pairs (--set data.tokenizer=bpe)",
+                share=share,
+                split=split,
+            )
+            yield Lint("data.tokenizer", text)
+
+    def _unknown(self, split: str) -> int:
+        """Return how many tokens of a split are `<unk>`."""
+        token = self.tokenizer.unknown
+        return 0 if token is None else occurrences(self.tokens[split], token)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         of = "characters" if self.tokenizer.per_character else english("tokens")
@@ -176,7 +198,8 @@ class TextTask(Task):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
         tokens = self.tokens[split].to(device)
-        return TextScorer(config, self.corpus.splits[split], tokens, self.tokenizer, self.records)
+        train, scored = self.corpus.splits["train"], self.corpus.splits[split]
+        return TextScorer(config, scored, tokens, self.tokenizer, self.records, train)
 
     def _counts(self, split: str) -> dict[str, int]:
         """The sizes of a split; words and bytes where tokens are not characters."""
@@ -186,7 +209,7 @@ class TextTask(Task):
             return counts
         counts |= {"words": found.sizes.words, "bytes": found.sizes.bytes}
         if tokenizer.unknown is not None:
-            counts["unknown"] = occurrences(self.tokens[split], tokenizer.unknown)
+            counts["unknown"] = self._unknown(split)
         return counts
 
     def sampler(self, config: RunConfig) -> TextSampler | RowSampler:

@@ -18,6 +18,7 @@ from engine.training.checkpoint import load_network
 from tests.small_pairs import pairs
 from tui_transformer.__main__ import main
 
+DOCS = Path(__file__).parents[2] / "docs"
 PAIRS = pairs(80)
 SMALL = [
     *("train.steps=8", "train.batch_size=4", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
@@ -38,6 +39,10 @@ def trained(runs: Path, name: str, preset: str, *settings: str) -> None:
 def runs(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     trained(root, "text", "demo", "data.corpus_size=20000")
+    pages = "".join(page.read_text() for page in sorted(DOCS.glob("how-to/*.md")))
+    (root / "docs.txt").write_text(pages.replace("<|endoftext|>", "the mark").replace("<unk>", "a word"))
+    of_docs = (f"data.corpus={root / 'docs.txt'}", "data.tokenizer=words", "data.words_size=2000")
+    trained(root, "words", "shakespeare-cpu", *of_docs)
     trained(root, "masked", "encoder-mlm", "data.corpus_size=20000")
     (root / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
     trained(root, "pairs", "phrasebook", f"data.corpus={root / 'pairs.tsv'}", *LETTERS)
@@ -51,7 +56,7 @@ def evaluated(capsys, runs: Path, *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-@pytest.mark.parametrize("run", ["text", "masked"])
+@pytest.mark.parametrize("run", ["text", "words", "masked"])
 def test_the_runs_own_validation_text_gets_its_own_score(runs, capsys, tmp_path, run: str) -> None:
     text = load_corpus(TextCorpus, RunReader(runs / run).config.data).splits["validation"].text
     (tmp_path / "own.txt").write_text(text, newline="")
@@ -60,8 +65,23 @@ def test_the_runs_own_validation_text_gets_its_own_score(runs, capsys, tmp_path,
     assert {key: found[key] for key in ("loss", "accuracy", "context", "stride", "step")} == {
         key: expected[key] for key in ("loss", "accuracy", "context", "stride", "step")
     }
-    assert found.get("bits_per_character") == expected.get("bits_per_character")
+    for measure in ("bits_per_character", "bits_per_byte", "word_perplexity", "unknown"):
+        assert found.get(measure) == expected.get(measure)
     assert found["text"] == str(tmp_path / "own.txt") and "split" not in found
+
+
+def test_without_its_training_text_a_word_model_has_no_bits_per_byte(runs, capsys, tmp_path) -> None:
+    (tmp_path / "own.txt").write_text("A zebra and a gnu are compared with a run.\n" * 9)
+    found = evaluated(capsys, runs, "words", "--text", str(tmp_path / "own.txt"))
+    text = (runs / "docs.txt").read_text()
+    try:
+        (runs / "docs.txt").write_text(text.replace("a", "b"))  # not what it was trained on
+        now = evaluated(capsys, runs, "words", "--text", str(tmp_path / "own.txt"))
+        assert main(["evaluate", "words", "--text", str(tmp_path / "own.txt"), "--runs-dir", str(runs)]) == 0
+    finally:
+        (runs / "docs.txt").write_text(text)
+    assert {*found} - {*now} == {"bits_per_character", "bits_per_byte", "word_perplexity"} and found["unknown"] > 0.1
+    assert "the run's training text, which is not here" in capsys.readouterr().out
 
 
 def test_each_document_is_scored_by_itself_and_their_sum_is_the_whole(runs, capsys, tmp_path) -> None:

@@ -12,6 +12,7 @@ from engine.measures import MEASURE, MEASURES, Measure, family, how_far_back, pr
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "engine/measures.py"
+KNOWN = (TABLE, ROOT / "engine/runs/record_version.py")  # which names what has been redefined
 MOST = 3  # keys in one literal; more is a table
 
 NEW_ROW = """
@@ -85,7 +86,9 @@ def tables(source: str) -> list[tuple[int, list[str]]]:
 
 
 def test_there_is_no_second_table_of_measures() -> None:
-    paths = [path for room in ("engine", "tui_transformer") for path in (ROOT / room).rglob("*.py") if path != TABLE]
+    paths = [
+        path for room in ("engine", "tui_transformer") for path in (ROOT / room).rglob("*.py") if path not in KNOWN
+    ]
     found = {path.name: tables(path.read_text(encoding="utf-8")) for path in paths}
     assert {name: lines for name, lines in found.items() if lines} == {}
 

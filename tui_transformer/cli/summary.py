@@ -10,6 +10,7 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import command_line
+from engine.config.schema import RunConfig
 from engine.errors import damaged, listed
 from engine.language import tr, trn
 from engine.retelling import told
@@ -80,14 +81,15 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
-def _by_text(last: ValidationRecord) -> Iterator[str]:
+def _by_text(config: RunConfig, last: ValidationRecord) -> Iterator[str]:
     """What can be compared with runs that have other tokens, where tokens are not characters."""
-    if last.word_perplexity is not None and last.bits_per_byte is not None:
+    if last.bits_per_byte is not None and config.data.tokenizer != "characters":
+        words, unknown = last.word_perplexity, last.unknown
         yield tr(
-            "  {bits:.4f} bits per byte, perplexity {perplexity:.2f} per word{unknown}",
+            "  {bits:.4f} bits per byte{words}{unknown}",
             bits=last.bits_per_byte,
-            perplexity=last.word_perplexity,
-            unknown="" if last.unknown is None else tr(", {share:.1%} of the tokens <unk>", share=last.unknown),
+            words="" if words is None else tr(", perplexity {perplexity:.2f} per word", perplexity=words),
+            unknown="" if unknown is None else tr(", {share:.1%} of the tokens <unk>", share=unknown),
         )
 
 
@@ -111,7 +113,7 @@ def _scores(reader: RunReader) -> Text | None:
             bits=bits,
             accuracy=last.accuracy,
         ),
-        *_by_text(last),
+        *_by_text(config, last),
         tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
         *(f"  {tr(name)} {averaged(loss, best.loss)}" for name, loss in summary.averages),
     ]

@@ -124,6 +124,10 @@ class Tokenizer(AnyTokenizer):
         """
         return None
 
+    def left_open(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what a text's tokens do not tell, in order: (kind, text), as in `spelling.py`; nothing if all."""
+        yield from ()
+
     def first_bytes(self, text: str, token: int) -> int:
         """Return how many of a text's UTF-8 bytes its first token stands for."""
         return len(self.decode([token]).encode("utf-8", "surrogatepass"))

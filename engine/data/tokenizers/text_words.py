@@ -22,6 +22,7 @@ SEEN_AT_LEAST = 2  # in a text without `<unk>`
 USUAL_GAP = re.compile(r"\w (?=\w)")  # where no gap is a token
 LOOKED_BACK = 1 << 14  # characters from the end of a text in which a gap is looked for first
 LARGEST = 1_000_000  # words
+SPACED = re.compile(r"([^\S\n]*)(\n|\S+)")  # a gap, and the word or line end after it
 
 
 def _spaced_tokens(text: str) -> Iterator[str]:
@@ -81,6 +82,22 @@ class TextWordTokenizer(WordTokenizer):
         least = 1 if spaced else SEEN_AT_LEAST
         known = [(-n, word) for word, n in counts.items() if n >= least and word != UNK]
         return cls([UNK, *(word for _, word in sorted(known)[: most - 1])], spaced=spaced)
+
+    def left_open(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield each word that is `<unk>` and, where words stand between white space, every gap and line end."""
+        if not self.spaced:
+            yield from (("word", word) for word in word_tokens(text) if word not in self._ids)
+            return
+        left = "\n"
+        for found in SPACED.finditer(text):
+            gap, word = found.groups()
+            yield "edge" if "\n" in (left, word) else "gap", gap
+            known = EOS if word == "\n" else word
+            if self._ids.get(known, self.unknown) == self.unknown:
+                yield "word", word
+            elif known == EOS:
+                yield "line", word
+            left = word
 
     def last_cut(self, text: str) -> int:
         if self.spaced:

@@ -23,6 +23,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct
 from engine.data.loader import StoredTokens, TextBatches, occurrences, text_tokens
 from engine.data.objectives import NextToken
+from engine.data.spelling import counted, left_open_in
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import bpe_known_by
@@ -191,8 +192,13 @@ def test_words_are_counted_part_by_part_as_in_the_whole_text(tmp_path, small, mo
     assert isinstance(large.splits["train"], LargeSplit) and not isinstance(whole.splits["train"], LargeSplit)
     assert made_for(large, config).sha256 == made_for(whole, config).sha256
     assert made_for(whole, config).sha256 == TextWordTokenizer.trained(whole.splits["train"].text, 30).sha256
+    tokenizer = made_for(whole, config)
+    monkeypatch.setattr("engine.data.spelling.SMALLEST", 0)
     for split, found in whole.splits.items():
         assert large.splits[split].sizes == found.sizes == sizes_of(found.text.encode())
+        for _ in range(2):  # the second time from the cache
+            left_open = left_open_in(large.splits[split], tokenizer)
+            assert (left_open == counted(found.text, tokenizer)).all() and left_open.any()
 
 
 def test_a_text_without_a_place_to_cut_is_encoded_at_once(small) -> None:

@@ -78,6 +78,6 @@ def test_a_damaged_vocabulary_is_refused(vocabulary: dict) -> None:
 
 def test_sizes_of_a_text_that_starts_within_a_character() -> None:
     raw = "é中 b\n".encode()
-    assert sizes_of(raw) == TextSizes(characters=5, words=3, bytes=8)
-    assert sizes_of(raw[1:]) == TextSizes(characters=4, words=3, bytes=7)
-    assert sizes_of(b"") == TextSizes(0, 0, 0)
+    assert sizes_of(raw) == TextSizes(characters=5, words=3, bytes=8, spaceless=-1)
+    assert sizes_of(raw[1:]) == TextSizes(characters=4, words=3, bytes=7, spaceless=0)
+    assert sizes_of(b"") == TextSizes(0, 0, 0, 0)

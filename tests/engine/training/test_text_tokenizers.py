@@ -104,3 +104,28 @@ def test_the_first_sample_has_a_prompt_of_its_own_tokens(tiny, kind: str, object
     task = TextTask.of(CORPUS, config)
     sampler = task.sampler(config)
     assert sampler.prompt and len(task.tokenizer.encode(sampler.prompt))
+
+
+SENTENCES = "".join(f"{chr(0x4E00 + i)}猫{chr(0x5E00 + i)}坐在{chr(0x6E00 + i)}垫子上。" for i in range(300))
+KNOWN = "a b c d e f g h\n" * 60
+
+
+@pytest.mark.parametrize(
+    "train, held_out, settings, split",
+    [
+        (SENTENCES, SENTENCES, (), "validation"),  # each sentence is one word
+        (KNOWN, KNOWN, ("data.words_size=4",), "validation"),
+        (KNOWN, KNOWN + "x y z\n" * 90, (), "validation"),
+        (KNOWN + SENTENCES * 2, KNOWN, (), ""),
+        (KNOWN, KNOWN, (), ""),
+    ],
+)
+def test_a_word_model_that_knows_too_few_words_says_so(tiny, train, held_out, settings, split: str) -> None:
+    corpus = TextCorpus("x", "x", "x.txt", {"train": Split(train), "validation": Split(held_out)})
+    config = tiny("data.corpus=x.txt", "model.context_length=8", "data.tokenizer=words", *settings)
+    task = TextTask.of(corpus, config)
+    said = [lint.words for lint in task.lints(config) if lint.key == "data.tokenizer"]
+    assert len(said) == bool(split)
+    for words in said:
+        share = (task.tokens[split] == 0).float().mean()
+        assert f"{share:.0%} of the tokens in the {split} split are <unk>" in words and "data.tokenizer=bpe" in words

@@ -1,0 +1,72 @@
+"""What the tokens of a text leave open, above all which word an `<unk>` stands for, and what it costs to spell it out.
+
+A word model that pays nothing for words it does not know cannot be compared with one that has to predict every byte.
+With p(word | context) = p(`<unk>` | context) · q(word), it codes the whole text, but for white space at its ends, and
+its bits are an upper bound. q is learned from the training split alone: one of a few usual texts by add-one counts, or
+else bytes, each given the one before (add-one counts of single bytes, which the pairs back off to with the weight of
+one observation). Each of these distributions sums to 1, and every word ends, so q is a probability over all words.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.cache import SMALLEST, numbers_of
+from engine.data.corpora import AnySplit
+from engine.data.shards import parts_of
+from engine.data.tokenizers import Tokenizer
+from engine.language import tr
+from engine.progress import Progress
+
+VERSION = 1  # of the cached counts
+# What is left open -> the texts that usually stand there; others are spelled.
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "word": ("<unk>",),  # a published text has it already
+    "line": ("\n",),
+    "gap": (" ", ""),
+    "edge": (" ", ""),  # a gap beside a line end
+}
+SPELLED = 2  # the column of a spelled text
+CHOICES = len(USUAL) * (SPELLED + 1)
+END = 0xFF  # before the first byte of a word and after its last: no byte of UTF-8
+BYTES = 256
+
+
+def counted(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
+    """Return (CHOICES + BYTES²,) what stands where a text's tokens leave it open: how often each usual text, or a
+    spelled one, and how often each byte [column] follows another [row].
+    """
+    choices, spelled = np.zeros((len(USUAL), SPELLED + 1)), [b""]
+    rows = {kind: (choices[row], usual) for row, (kind, usual) in enumerate(USUAL.items())}
+    for (kind, found), n in Counter(tokenizer.left_open(text)).items():
+        row, usual = rows[kind]
+        row[usual.index(found) if found in usual else SPELLED] += n
+        spelled += [found.encode("utf-8", "surrogatepass")] * n if found not in usual else []
+    raw = np.frombuffer(bytes([END]).join([*spelled, b""]), dtype=np.uint8).astype(np.int64)
+    return np.append(choices, np.bincount(raw[:-1] * BYTES + raw[1:], minlength=BYTES * BYTES))
+
+
+def left_open_in(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
+    """The same for a split; cached if finding out takes long."""
+
+    def found() -> NDArray[np.float64]:
+        progress, total, done = Progress(tr("counting the rare words"), split.length), counted("", tokenizer), 0
+        for part in parts_of(split.pieces(), tokenizer):
+            total += counted(part, tokenizer)
+            done += len(part)
+            progress.at(done)
+        return total
+
+    kept = (VERSION, split.sha256, tokenizer.sha256)
+    return found() if split.length < SMALLEST else numbers_of("spelling", kept, found)
+
+
+def costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nats of each choice and of each byte after another, in the order of `counted`."""
+    choices, pairs = learned[:CHOICES].reshape(-1, SPELLED + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
+    single = (pairs.sum(0) + 1.0) / (pairs.sum() + BYTES)
+    chosen, after = choices / choices.sum(1, keepdims=True), (pairs + single) / (pairs.sum(1, keepdims=True) + 1.0)
+    nats: NDArray[np.float64] = -np.log(np.concatenate([chosen.ravel(), after.ravel()]))
+    return nats
