@@ -29,7 +29,7 @@ from tui_transformer.lab.records.run_files import RunFiles
 DAMAGED = english("damaged")
 ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
 NO_RUN = english("no run")  # the state of the row for always giving the same answer
-REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here
+REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here besides scores
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURE["loss"]
 LAST = replace(LOSS, key="last", name=english("validation loss"))
@@ -193,10 +193,13 @@ def read_entry(path: Path) -> Entry:
     objective = setting(config, "objective.kind") or NextToken.name
     task = task_named(objective)
     # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
-    names = redefined(born.records, "" if "bleu" in task.scores else objective)
-    known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
+    # A word model's numbers are as they were where every word was known, whether or not it loaded its words.
+    words = "words" if last.unknown or data.splits.get("validation", {}).get("unknown") else ""
+    names = redefined(born.records, "" if "bleu" in task.scores else objective, words)
+    known = {name: last.value(name) is not None for name in SCORES}
+    known |= {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
-    older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
+    older = tuple(name for name in (*REDEFINED_HERE, *SCORES) if name in names and known[name])
     badges = files.badges
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", told(status.reason))
@@ -222,7 +225,7 @@ def read_entry(path: Path) -> Entry:
         flops_per_token=None if "flops_per_token" in older else model.flops_per_token,
         tokens=summary.tokens or last.tokens,
         seconds=summary.seconds,
-        scores={name: value for name in SCORES if (value := last.value(name)) is not None},
+        scores={name: value for name in SCORES if name not in older and (value := last.value(name)) is not None},
         probes={} if "probes" in older else last.probes,
         chances={one.name: one.chance for one in data.probes if one.chance is not None},
         places=_places(data, last, task),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from engine.language import english, tr
-from engine.measures import Measure
+from engine.measures import MEASURE, Measure
 from tui_transformer.lab.analysis import columns as runs_columns
 from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
@@ -175,6 +175,7 @@ def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
     offered = [
         *(TITLE if several else VARIANT, SEEDS, mean_column(LAST, always=True), difference_column(LAST)),
         *(column for m in primary for column in (mean_column(m), difference_column(m))),
+        mean_column(MEASURE["unknown"]),
         *(VERDICT, CHECKS, expected_column(measures), *differing_settings(standings, all_settings=all_settings)),
         *(P, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
         *(*FAIRNESS, *HANDED_IN),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.keys import is_bookkeeping
 from engine.language import english, tr
+from engine.measures import MOST_UNKNOWN
 from tui_transformer.lab.analysis.entry import BY_BYTES, DAMAGED, ENDED_EARLY, Entry, Protocol
 from tui_transformer.lab.analysis.language import IN_USE, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
@@ -61,7 +62,18 @@ def _difference(a: Protocol, b: Protocol) -> tuple[str, Message, Message] | None
 def other_measure(entry: Entry, baseline: Entry) -> Message | None:
     """Return why two runs' scores are different measures, as `other corpus`; None if they are the same."""
     found = _difference(entry.protocol, baseline.protocol)
-    return Message("other", {"what": Word(found[0])}) if found is not None else None
+    if found is None:
+        return None
+    if found[0] in ("unit", "tokens"):
+        if any(BY_BYTES.key in run.redefined for run in (entry, baseline)):
+            return Message("other.unspelled")
+        if _mostly_spelled(entry, baseline):
+            return Message("other.spelled", {"share": f"{MOST_UNKNOWN:.0%}"})
+    return Message("other", {"what": Word(found[0])})
+
+
+def _mostly_spelled(*runs: Entry) -> bool:
+    return any(run.scores.get("unknown", 0.0) > MOST_UNKNOWN for run in runs)
 
 
 def other(entry: Entry, baseline: Entry) -> str:
@@ -78,7 +90,8 @@ def by_bytes(entry: Entry, baseline: Entry) -> bool:
     # A context counts tokens, so it is another length of text where tokens are others.
     if not differs & {"unit", "tokens"} or differs - {"unit", "tokens", "context", "stride"}:
         return False
-    return all(run.scores.get(BY_BYTES.key) is not None for run in (entry, baseline))
+    scored = all(run.scores.get(BY_BYTES.key) is not None for run in (entry, baseline))
+    return scored and not _mostly_spelled(entry, baseline)
 
 
 def void(entry: Entry) -> str:

@@ -220,6 +220,8 @@ def notes(standings: Sequence[VariantResult], language: Language = IN_USE) -> It
     if compared > 1:
         names = dict.fromkeys(language.word(family.primary.name) for family in families)
         yield language.say("note.corrected", n=compared, primary=language.joined(names))
+    if any(family.has_other_tokens for family in families):
+        yield language.say("note.tokens")
     most = max((len(s.group.counted) for s in standings), default=0)
     if 1 < most < EXPLORATORY:
         yield language.say("note.exploratory", n=most)

@@ -203,5 +203,12 @@ def test_a_number_that_an_older_version_defined_differently_is_not_compared_to_n
     assert now.excess is not None and now.probes and not now.redefined
     assert older.excess is None and not older.probes and older.redefined == ("excess", "probes")
     assert older.last == now.last and older.scores == now.scores
+    scored = dict.fromkeys(("bits_per_character", "bits_per_byte", "word_perplexity", "accuracy"), 0.5)
+    for share, left_out in ((0.1, tuple(scored)), (0.0, ())):
+        words = variant(tmp_path, f"words-{share}", scored=scored | {"unknown": share})
+        change(words / "run.json", records=2)
+        of_words = read_entry(words)
+        assert of_words.redefined == left_out and of_words.last is not None and "unknown" in of_words.scores
+        assert all((name in of_words.scores) is (name not in left_out) for name in scored)
     shown = [line.text for line in detail(older, None)["Not comparable"]]
     assert "excess, probes" in shown[0] and f"tui-transformer evaluate a --runs-dir {tmp_path}" in shown[1]

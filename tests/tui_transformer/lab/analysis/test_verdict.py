@@ -14,9 +14,11 @@ from tui_transformer.lab.analysis.columns import FIXED, columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import BEST, BY_BYTES, LAST, Entry, read_entry
 from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
+from tui_transformer.lab.analysis.group_columns import main_columns
 from tui_transformer.lab.analysis.groups import Grouping, comparable, why_not
 from tui_transformer.lab.analysis.query import sort
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, verdict
+from tui_transformer.lab.analysis.sentences import notes
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, verdict, verdict_kind
 from tui_transformer.lab.records.badges import BADGES, badge
 
 HASHES = {"validation": "f" * 64}
@@ -72,6 +74,23 @@ def test_other_tokens_are_compared_by_bits_per_byte_and_by_nothing_else(tmp_path
     assert FIXED["Δlast"].value(found, base) is None and FIXED["Δbest"].value(found, base) is None
     assert "the two losses are different measures" in why_not(found, base)
     assert FIXED["Δbits_per_byte"].value(base, replace(base, path=base.path / "x")) is None  # the same tokens
+
+
+def test_words_that_were_not_spelled_or_hardly_known_are_not_compared(tmp_path, baseline) -> None:
+    base = replace(baseline, scores={"bits_per_byte": 2.0})
+    found = with_tokens(entry(tmp_path, "words"), 1.0)
+    known, unknown = (replace(found, scores=found.scores | {"unknown": share}) for share in (0.25, 0.26))
+    older = replace(found, scores={"unknown": 0.01}, redefined=("bits_per_byte",))
+    for run, why in ((unknown, "more than 25% of the tokens <unk>"), (older, "without the spelling of <unk>")):
+        for one, other in ((run, base), (base, run)):
+            assert why in verdict(one, other) and verdict_kind(one, other) == "incomparable"
+            assert FIXED["Δbits_per_byte"].value(one, other) is None
+    assert verdict(known, base) == "one seed: inconclusive"
+    results = {result.name: result for result in family_of({"base": [base], "known": [known], "older": [older]})}
+    assert results["known"].judgement(BY_BYTES).kind == "one-seed" and results["older"].judgement(BY_BYTES) is None
+    said = list(notes(tuple(results.values())))
+    assert any("spelling every <unk>" in line for line in said)
+    assert "unknown" in [column.key for column in main_columns(tuple(results.values()))]
 
 
 def test_other_tokens_without_bits_per_byte_or_of_another_text_are_not_compared(tmp_path, baseline) -> None:
