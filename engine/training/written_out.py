@@ -325,14 +325,17 @@ def check_rows(
 
 
 @torch.no_grad()
-def nll(network: Network, row: Example) -> tuple[list[float], list[bool]]:
-    """Return −log p of each scored target of one row, read alone, and whether it is the likeliest token."""
+def nll(network: Network, row: Example, never: int | None = None) -> tuple[list[float], list[bool]]:
+    """Return −log p of each scored target of one row, read alone, and whether it is the likeliest token, but for
+    `never`.
+    """
     parts = [torch.tensor([part]) for part in (row.source, row.tokens) if part is not None]
     logits = network(*parts)[0]  # (T, V)
     logits = logits.mean(0, keepdim=True) if len(row.targets) < len(logits) else logits
     log_p = logits.log_softmax(-1)
     scored = [(place, target) for place, target in enumerate(row.targets) if target != IGNORED]
-    return [-float(log_p[at, target]) for at, target in scored], [int(log_p[at].argmax()) == t for at, t in scored]
+    likeliest = [int(log_p[at].argmax()) == target != never for at, target in scored]
+    return [-float(log_p[at, target]) for at, target in scored], likeliest
 
 
 def check_losses(config: RunConfig, batch: Batch, rows: Sequence[Example], network: Network) -> None:
@@ -404,18 +407,20 @@ def check_path(config: RunConfig, task: Task, network: Network) -> str:
         check_rows(config, [stated(one) for one in asked], rows["validation"], "validation")
     for batch in trained[:COMPARED]:
         check_losses(config, batch, [*examples(config, batch)], network)
-    scored = [nll(network, one) for one in asked]
+    unknown = target.ids.get("<unk>")  # to predict it is never right, and its spelling costs more bits
+    scored = [nll(network, one, unknown) for one in asked]
     losses, right = ([value for row in scored for value in row[i]] for i in (0, 1))
     record = scorer.record(network).dump()
     expected = {"loss": math.fsum(losses) / len(losses), "accuracy": sum(right) / len(right)}
-    if "bits_per_byte" in record and target.unknown is None:
+    if "bits_per_byte" in record:
         text = texts["validation"][0][0]
         first, bits = target.cut(text)[0], math.fsum(losses) / math.log(2)  # the first token is not predicted
         rest = text.encode()[len(first if isinstance(first, bytes) else first.encode()) :]
         expected |= {"bits_per_character": bits / len(rest.decode()), "bits_per_byte": bits / len(rest)}
     said = english("the {key} of the validation split is {found:.6f}; one row at a time, it is {value:.6f}")
     for key, value in expected.items():
-        require(_alike([record[key]], [value]), said, key=key, found=record[key], value=value)
+        spelled = unknown is not None and key.startswith("bits") and record[key] > value
+        require(spelled or _alike([record[key]], [value]), said, key=key, found=record[key], value=value)
     n = len(asked) + sum(len(batch.tokens) for batch in trained)
     return english("so are splits, tokens, {n:,} examples, losses and scores of a small corpus of its kind", n=n)
 

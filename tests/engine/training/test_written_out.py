@@ -97,8 +97,13 @@ def scores_training(patch: pytest.MonkeyPatch) -> None:
 
 
 def bits_by_characters(patch: pytest.MonkeyPatch) -> None:
-    right = scorers.by_text
-    patch.setattr(scorers, "by_text", lambda s, sizes, *more: right(s, sizes._replace(bytes=sizes.characters), *more))
+    right = scorers.added
+
+    def wrong(sizes):
+        found = right(sizes)
+        return found._replace(bytes=found.characters)
+
+    patch.setattr(scorers, "added", wrong)
 
 
 def top_five(patch: pytest.MonkeyPatch) -> None:
