@@ -62,9 +62,11 @@ class Says:
         return handler(core) | {"description": self.sentence}
 
 
-def bookkeeping(default: Any) -> Any:
-    """Declare a field that does not affect what is learned (see the module's docstring)."""
-    return Field(default, json_schema_extra={"bookkeeping": True})
+def bookkeeping(default: Any, **more: bool) -> Any:
+    """Declare a field that does not affect what is learned (see `sections`); `editable=True`: nor a record, so that it
+    may change before a run is resumed.
+    """
+    return Field(default, json_schema_extra={"bookkeeping": True, **more})
 
 
 def later(default: Any, **bounds: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from engine.config import Tables
 from engine.config.fields import Says, Section
 from engine.config.schema import RunConfig
@@ -16,48 +18,51 @@ from engine.schemes import SCHEMES, Part
 
 
 @cache
-def all_keys() -> dict[str, bool]:
-    """Return every dotted key of a config, with whether it is bookkeeping."""
+def _fields() -> dict[str, FieldInfo]:
+    """Return how each setting is declared, by dotted key."""
 
-    def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, bool]]:
+    def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
         for name, field in section.model_fields.items():
-            key, kind, extra = prefix + (field.alias or name), field.annotation, field.json_schema_extra
+            key, kind = prefix + (field.alias or name), field.annotation
             if isinstance(kind, type) and issubclass(kind, Section):
                 yield from walk(kind, key + ".")
             else:
-                yield key, isinstance(extra, dict) and bool(extra.get("bookkeeping"))
+                yield key, field
 
     return dict(walk(RunConfig, ""))
+
+
+@cache
+def _marked(mark: str) -> frozenset[str]:
+    """Return the dotted keys of the settings that are declared with a mark, such as "bookkeeping"."""
+    extras = {key: field.json_schema_extra for key, field in _fields().items()}
+    return frozenset(key for key, extra in extras.items() if isinstance(extra, dict) and extra.get(mark))
+
+
+@cache
+def all_keys() -> dict[str, bool]:
+    """Return every dotted key of a config, with whether it is bookkeeping."""
+    return {key: key in _marked("bookkeeping") for key in _fields()}
 
 
 @cache
 def later_keys() -> Tables:
     """Return the default of each setting that earlier versions lack, by dotted key."""
     usual = flatten(RunConfig().dump())
-    return {
-        f"{section}.{name}": usual.get(f"{section}.{name}")
-        for section, value in RunConfig()
-        if isinstance(value, Section)
-        for name, field in type(value).model_fields.items()
-        if isinstance(extra := field.json_schema_extra, Part) or (isinstance(extra, dict) and "later" in extra)
-    }
+    parts = {key for key, field in _fields().items() if isinstance(field.json_schema_extra, Part)}
+    return {key: usual.get(key) for key in _fields() if key in parts | _marked("later")}
 
 
 @cache
 def _says() -> dict[str, Says]:
     """Return the `Says` of each setting, by dotted key."""
-
-    def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, Says]]:
-        for name, field in section.model_fields.items():
-            key, kind, extra = prefix + (field.alias or name), field.annotation, field.json_schema_extra
-            if isinstance(kind, type) and issubclass(kind, Section):
-                yield from walk(kind, key + ".")
-            elif isinstance(extra, Part):
-                yield key, Says(extra.sentence, extra.options)
-            else:
-                yield from ((key, said) for said in field.metadata if isinstance(said, Says))
-
-    return dict(walk(RunConfig, ""))
+    found: dict[str, Says] = {}
+    for key, field in _fields().items():
+        row = field.json_schema_extra
+        for said in [Says(row.sentence, row.options)] if isinstance(row, Part) else field.metadata:
+            if isinstance(said, Says):
+                found[key] = said
+    return found
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
@@ -90,6 +95,21 @@ def diff(a: RunConfig, b: RunConfig) -> dict[str, tuple[Any, Any]]:
         for key, is_bookkeeping in all_keys().items()
         if left.get(key) != right.get(key) and not is_bookkeeping
     }
+
+
+def settled(config: RunConfig) -> Tables:
+    """Return the settings that a run keeps from its first checkpoint on, by dotted key: all but the editable. As in a
+    file, those that earlier versions lack are left out at their defaults.
+    """
+    later, flat = later_keys(), flatten(config.dump()).items()
+    return {k: v for k, v in flat if k not in _marked("editable") and (k not in later or v != later[k])}
+
+
+def edited(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Return what a config no longer has as `settled` returned it: dotted key → (recorded, now); None where unset."""
+    was, now = (later_keys() | kept for kept in (recorded, settled(config)))
+    keys = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
+    return {key: (was.get(key), now.get(key)) for key in keys if key not in _marked("editable")}
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML reads as a float

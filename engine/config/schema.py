@@ -40,7 +40,9 @@ class RunConfig(Section):
         1, alias="schema", json_schema_extra={"bookkeeping": True}
     )
     preset: Annotated[str, Field(max_length=200), Says("the preset that the config came from")] = bookkeeping("")
-    description: Annotated[str, Field(max_length=2000), Says("what the config is for, in one line")] = bookkeeping("")
+    description: Annotated[str, Field(max_length=2000), Says("what the config is for, in one line")] = bookkeeping(
+        "", editable=True
+    )
     seed: Annotated[
         Seed, Says("seed for the initial weights and the order of examples; other seeds show what is due to chance")
     ] = 1

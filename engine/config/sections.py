@@ -32,7 +32,9 @@ SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 class DataConfig(Section):
     """The corpus, its splits and its tokenizer."""
 
-    corpus: Annotated[str, Field(min_length=1, max_length=4096), Says("the text to train on")] = "playlets"
+    corpus: Annotated[str, Field(min_length=1, max_length=4096), Says("the text to train on")] = Field(
+        "playlets", json_schema_extra={"editable": True}
+    )
     corpus_seed: Annotated[Seed, Says("the seed from which a generated corpus is drawn")] = 1
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
@@ -370,10 +372,12 @@ class EvaluationConfig(Section):
 class CheckpointConfig(Section):
     """How often the state is saved."""
 
-    every: Annotated[Count, Says("steps between checkpoints; 0: only at the start and the end")] = bookkeeping(500)
+    every: Annotated[Count, Says("steps between checkpoints; 0: only at the start and the end")] = bookkeeping(
+        500, editable=True
+    )
     keep_last: Annotated[
         int, Field(strict=True, ge=1, le=10_000), Says("how many of the newest checkpoints are kept, besides the best")
-    ] = bookkeeping(2)
+    ] = bookkeeping(2, editable=True)
     average_last: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000),

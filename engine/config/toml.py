@@ -161,6 +161,11 @@ def in_words(message: str) -> str:
     return told(about.partition(UNABLE)[0] if about.startswith("should be ") else about)
 
 
+def said(value: Any) -> str:
+    """Return a setting's value for a message; `None` is one that is not set."""
+    return tr("unset") if value is None or value in ("", {}, []) else shown(value)
+
+
 def shown(value: Any) -> str:
     """Return a value shortened for an error message."""
     try:

@@ -3,19 +3,23 @@
 All input errors are found here, before a run directory exists.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
 
 from engine import capabilities
 from engine.command_line import command_line
+from engine.config.keys import edited
 from engine.config.schema import RunConfig
+from engine.config.toml import said
 from engine.data.catalogue import portable
-from engine.errors import InputError, TakenOver
+from engine.errors import InputError, TakenOver, listed
 from engine.evaluation.alarms import overlapping
 from engine.evaluation.verdict import OK, SUSPICIOUS
 from engine.language import english, tr
@@ -31,8 +35,9 @@ from engine.retelling import told
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
-from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts
+from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts, TrainRecord
 from engine.runs.writer import RunWriter
+from engine.schemes import learning_rate
 from engine.threads import usable_cores, usable_cpus
 from engine.training import checkpoint
 from engine.training.control import Control, Diverged, StopRequested
@@ -167,9 +172,12 @@ def resume(
             parts = _load(config, run.parent, data_dir, ranks, control)
             writer.begin_again()
             writer.keep_config(parts.config)
-            writer.event("begun again", english("the run had no checkpoint yet"))
-            return _open(parts, writer, control, ranks)
+            text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
+            writer.event("begun again", text)
+            ready = _open(parts, writer, control, ranks)
+            return replace(ready, lints=[Lint(reader.name, text), *ready.lints])
         folder, damaged = checkpoint.newest_intact(run)
+        lints = _require_settings(reader, folder)
         control.heed()
         with listening(lambda *far: control.heed()):
             task = task_of_run(reader, data_dir)
@@ -187,7 +195,8 @@ def resume(
         capabilities.require_ranks(config, ranks.size)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
-        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control, ranks)
+        parts = RunParts(config, task, model, task.sampler(config), lints, asked=reader.config)
+        trainer = Trainer(parts, facts, writer, control, ranks)
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:
@@ -195,6 +204,8 @@ def resume(
         raise
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
+    for warning in lints:
+        writer.event("lint", f"{warning.key}: {warning.text}", step=trainer.state.step)
     attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config, writer.attempt, ranks.size)
     same = EXACT_IF_SAME if config.train.exact_sum == "on" else (*EXACT_IF_SAME, "ranks")
@@ -209,7 +220,46 @@ def resume(
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
     writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
     writer.status(device=str(where), ranks=ranks.size)
-    return Ready(trainer, run)
+    return Ready(trainer, run, lints)
+
+
+def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
+    """Refuse settings that have been edited since a checkpoint was saved, by its manifest. Where an earlier version
+    saved it, without settings, compare what other files say of them, and return a warning.
+    """
+    recorded = checkpoint.settings_of(folder)
+    changed = dict(_contradicted(reader, folder)) if recorded is None else edited(recorded, reader.config)
+    if not changed:
+        text = english("an earlier version saved no settings: only edits of steps, rates, shapes and data are noticed")
+        return [Lint("config.toml", text)] if recorded is None else []
+    from_it = ("--set", f"{INIT_FROM}={reader.name}@last")
+    again = command_line("run", "--config", reader.path / "config.toml", *from_it, runs_dir=reader.path.parent)
+    differs = listed(
+        tr("{key} was {was} and is now {found}", key=key[:80], was=said(was), found=said(found))
+        for key, (was, found) in changed.items()
+    )
+    raise InputError(
+        tr(
+            "run '{name}' was started with different settings: {differs}; put them back in its config.toml to resume "
+            "it, or train on from its weights: `{again}`",
+            name=reader.name,
+            differs=differs,
+            again=again,
+        )
+    )
+
+
+def _contradicted(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield what config.toml says otherwise than status.json, or than the last train record before a checkpoint."""
+    config, steps, saved = reader.config, reader.config.train.steps, int(folder.name[5:])
+    if reader.status.steps not in (0, steps):
+        yield "train.steps", (reader.status.steps, steps)
+    rates = [(one.step, one.lr) for one in reader.metrics() if isinstance(one, TrainRecord) and one.step <= saved]
+    for step, was in rates[-1:]:
+        with suppress(ValueError):  # a duration that is not in steps, which training refuses
+            now = learning_rate(config.optimizer, step, steps)
+            if was is not None and not math.isclose(was, now, rel_tol=1e-9):
+                yield tr("learning rate at step {step}", step=step), (was, now)
 
 
 def follow(ranks: Group, data_dir: Path | None = None) -> None:

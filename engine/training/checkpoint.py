@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from engine import capabilities
 from engine.command_line import command_line
+from engine.config import Tables
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
@@ -101,6 +102,13 @@ class TrainerState:
         return cls(**{name: data[name] for name in names} | records)
 
 
+class Common(NamedTuple):
+    """What all checkpoints of a run have in common: its tokenizer, and its settings as `settled`."""
+
+    tokenizer: AnyTokenizer
+    settings: Tables
+
+
 def folder_name(step: int) -> str:
     return f"step-{step:08d}"
 
@@ -129,7 +137,7 @@ def save(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     state: TrainerState,
-    tokenizer: AnyTokenizer,
+    common: Common,
     check: Callable[[], None] = lambda: None,
 ) -> str:
     """Write the checkpoint of the state's step, point `last` at it and return its folder's name.
@@ -145,8 +153,7 @@ def save(
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: it may be worth inspecting
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
-    texts = {STATE: state.to_json(), TOKENIZER: tokenizer.to_json()}
-    _write(final, state.step, tensors, texts, check)
+    _write(final, state.step, tensors, {STATE: state.to_json()}, common, check)
     point(run, "last", state.step)
     return name
 
@@ -156,6 +163,7 @@ def _write(
     step: int,
     tensors: Mapping[str, Mapping[str, Tensor]],
     texts: Mapping[str, str],
+    common: Common,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Write a checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
@@ -166,10 +174,12 @@ def _write(
     try:
         for file, values in tensors.items():
             save_tensors(staged / file, values)
-        for file, text in texts.items():
+        for file, text in {TOKENIZER: common.tokenizer.to_json(), **texts}.items():
             write_atomic(staged / file, text)
         files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
-        write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": step, "sha256": files}))
+        manifest = {"schema": SCHEMA, "step": step, "sha256": files, "settings": common.settings}
+        manifest["settings_sha256"] = _settings_sha256(common.settings)
+        write_atomic(staged / MANIFEST, _manifest_text(manifest))
         for path in staged.iterdir():
             path.chmod(0o664)
             sync_file(path)
@@ -182,7 +192,7 @@ def _write(
     sync_folder(parent)
 
 
-def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many: int) -> list[int]:
+def save_average(run: Path, model: nn.Module, common: Common, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model, save it as `average` and return their steps."""
     folders = steps_saved(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
@@ -191,28 +201,28 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
     steps = [int(folder.name[5:]) for folder in folders]
-    _put_and_write(run, AVERAGE, steps[-1], model, mean, tokenizer)
+    _put_and_write(run, AVERAGE, steps[-1], model, mean, common)
     return steps
 
 
 def save_moving_average(
-    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, tokenizer: AnyTokenizer
+    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, common: Common
 ) -> None:
     """Put the weights' moving average into a model and save it as `ema`; before the first step, it is the weights."""
     average = {
         name: optimizer.state.get(weight, {}).get(EMA, weight).detach().cpu().contiguous()
         for name, weight in model.named_parameters()
     }
-    _put_and_write(run, MOVING, step, model, average, tokenizer)
+    _put_and_write(run, MOVING, step, model, average, common)
 
 
 def _put_and_write(
-    run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], tokenizer: AnyTokenizer
+    run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], common: Common
 ) -> None:
     put_weights(model, weights)
     final = run / "checkpoints" / name
     shutil.rmtree(final, ignore_errors=True)
-    _write(final, step, {WEIGHTS: weights}, {TOKENIZER: tokenizer.to_json()})
+    _write(final, step, {WEIGHTS: weights}, {}, common)
 
 
 def point(run: Path, which: Literal["last", "best"], step: int) -> None:
@@ -337,6 +347,8 @@ def damage(folder: Path) -> str | None:
         return tr("{manifest} is missing or damaged", manifest=MANIFEST)
     try:
         as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
+        settings = manifest.get("settings")  # of an earlier version, none
+        as_written &= manifest.get("settings_sha256") == (None if settings is None else _settings_sha256({**settings}))
         if not as_written or folder.name not in (folder_name(manifest["step"]), *AVERAGES):
             return tr("{manifest} is damaged: it has changed since it was written", manifest=MANIFEST)
     except (OSError, ValueError, KeyError, TypeError):
@@ -351,6 +363,17 @@ def damage(folder: Path) -> str | None:
         if _sha256(path) != hashes[name]:
             return tr("{name} is damaged: its SHA-256 has changed since it was written", name=name)
     return None
+
+
+def settings_of(folder: Path) -> Tables | None:
+    """Return the settings that an intact checkpoint was saved with, as `settled`; an earlier version saved none."""
+    found: Tables | None = read_json(folder / MANIFEST).get("settings")
+    return found
+
+
+def _settings_sha256(settings: Tables) -> str:
+    """Return the SHA-256 of settings as JSON in the order of their keys, without spaces."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _manifest_text(manifest: Mapping[str, object]) -> str:

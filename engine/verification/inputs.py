@@ -2,6 +2,7 @@
 
 import re
 
+from engine.config.keys import edited, settled
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
 from engine.language import tr, trn
@@ -52,6 +53,8 @@ def config(evidence: Evidence) -> Outcome:
         if said[key] != here[key]
     ]
     for folder in evidence.saved[-1:]:
+        for key, (was, now) in edited(checkpoint.settings_of(folder) or settled(asked), asked).items():
+            wrong.append(Difference(tr("{key} in config.toml", key=key), now, was, expected=True))
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:

@@ -117,6 +117,17 @@ def test_four_ranks_go_on_as_one_and_then_as_two(tmp_path: Path, at: tuple[int, 
     assert state(run) == alone
 
 
+def test_two_ranks_refuse_settings_that_were_edited_after_one_had_trained_with_others(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    stopped_at(run, begun(tmp_path, "run", small("baseline", "train.steps=1000")), 1)
+    metrics = (run / "metrics.jsonl").read_bytes()
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(text.replace("\nlr = ", "\nlr = 1", 1))
+    answer = command("resume", "run", "--ranks", "2", "--runs-dir", str(tmp_path), "--device", "cpu")
+    assert answer.code == 2 and "was started with different settings: optimizer.lr was " in answer.err
+    assert len(answer.err.strip().splitlines()) == 1 and (run / "metrics.jsonl").read_bytes() == metrics
+
+
 def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     try:
         return [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]

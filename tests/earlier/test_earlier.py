@@ -69,6 +69,32 @@ def test_scores_and_exports_are_what_they_were_and_a_run_goes_on_to_the_same_end
     require_same_ends({SOON: ended(kept / "runs" / SOON)})
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("\nlr = ", "\nlr = 1", "learning rate at step "),
+        ("\nsteps = ", "\nsteps = 1", "train.steps was "),
+        ("\nd_ff = ", "\nd_ff = 1", "weights of another model: "),
+        ("\n", "\n", ""),
+    ],
+)
+def test_of_a_run_without_recorded_settings_what_its_files_contradict_is_refused_and_the_rest_said_to_be_unknown(
+    was: str, now: str, said: str, kept: Path, cache: Path
+) -> None:
+    config = kept / "runs" / SOON / "config.toml"
+    config.write_text(config.read_text().replace(was, now, 1))
+    metrics = (kept / "runs" / SOON / "metrics.jsonl").read_bytes()
+    [answer] = ask([("resume", SOON, *commands.CPU)], kept, cache)
+    if said:
+        assert answer.code == 2 and said in answer.err and len(answer.err.strip().splitlines()) == 1
+        assert (kept / "runs" / SOON / "metrics.jsonl").read_bytes() == metrics
+        return
+    unknown = "config.toml: an earlier version saved no settings: only edits of "
+    assert answer.code == 0 and unknown in answer.err
+    assert unknown in (kept / "runs" / SOON / "events.jsonl").read_text()
+    require_same_ends({SOON: ended(kept / "runs" / SOON)})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["more-scores", "plans"])
 def test_what_else_is_computed_again_is_what_it_was(group: str, kept: Path, cache: Path) -> None:

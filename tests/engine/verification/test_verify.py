@@ -256,6 +256,12 @@ def a_width_is_changed(run: Path, other: Path) -> None:
     (run / "config.toml").write_text((run / "config.toml").read_text().replace("d_ff = 32", "d_ff = 64"))
 
 
+def a_decay_is_changed(run: Path, other: Path) -> None:
+    (run / "config.toml").write_text(
+        (run / "config.toml").read_text().replace("\nweight_decay = ", "\nweight_decay = 1")
+    )
+
+
 def the_end_of_the_metrics_is_cut_off(run: Path, other: Path) -> None:
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text("".join(lines[:-2]))
@@ -308,6 +314,7 @@ TAMPERINGS = {
     a_sample_is_added: "sample records",
     a_switch_is_changed: "last score",
     a_width_is_changed: "config",
+    a_decay_is_changed: "config",
     the_end_of_the_metrics_is_cut_off: "metrics",
     a_record_is_taken_out: "metrics",
     the_best_score_is_improved: "summary",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from filelock import FileLock, Timeout
 
 from engine.config.keys import is_bookkeeping
-from engine.config.toml import shown
+from engine.config.toml import said
 from engine.errors import InputError, refused
 from engine.language import tr
 from engine.retelling import told
@@ -156,11 +156,7 @@ def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield tr("{what} is {now}, was {before}", what=what, now=_said(asked), before=_said(before))
-
-
-def _said(value: Any) -> str:
-    return tr("unset") if value is None or value in ("", {}, []) else shown(value)
+        yield tr("{what} is {now}, was {before}", what=what, now=said(asked), before=said(before))
 
 
 # Its cells
