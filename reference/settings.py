@@ -29,7 +29,8 @@ def settings() -> str:
     blocks = [
         "Every key of a config, in a preset file, in a run's `config.toml`, or with `--set KEY=VALUE`. A key that is "
         "left out has its default value. A key marked *bookkeeping* does not affect what is learned, so comparisons "
-        "ignore it.",
+        "ignore it. A key marked *editable* may be changed in a run's `config.toml` before the run is resumed; any other "
+        "change is refused.",
         "Values that exclude each other are refused with the reason. [Schemes and parts](schemes.md) has papers and "
         "formulas; `tui-transformer presets schema` prints this page as a JSON schema, for editors.",
         heading(2, "The run", "run", as_code=False),
@@ -58,6 +59,8 @@ def _key(key: str, schema: Mapping[str, Any], field: Any, usual: Mapping[str, An
     facts += [f"Acts only with {' or with '.join(each)}" for each in [_acts_with(key)] if each]
     if is_bookkeeping(key):
         facts.append("<em>bookkeeping</em>")
+    if schema.get("editable"):
+        facts.append("<em>editable</em>")
     yield heading(3, key)
     yield f"<p>{sentence(sentence_of(key))}</p>"
     yield f"<p>{'<br>'.join(facts)}</p>"
