@@ -240,7 +240,7 @@ def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
     )
     raise InputError(
         tr(
-            "run '{name}' was started with different settings: {differs}; put them back in its config.toml to resume "
+            "run '{name}' was started with different settings: {differs}; restore them in its config.toml to resume "
             "it, or train on from its weights: `{again}`",
             name=reader.name,
             differs=differs,
