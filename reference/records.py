@@ -20,8 +20,8 @@ OTHERS = {  # files without records
     "predictions.txt": "answers of the best evaluation, one per line, if questions are asked",
     "log.txt": "what a background process printed",
     "checkpoints/step-NNNNNNNN/": "a checkpoint: `model.safetensors`, `optimizer.safetensors`, `state.json`, "
-    "`tokenizer.json`, and `manifest.json` with the `sha256` of each, the `step`, and the `settings` that the run keeps "
-    "with their `settings_sha256` (of JSON with sorted keys and no spaces)",
+    "`tokenizer.json`, and `manifest.json` with the `sha256` of each, the `step`, and the `settings` that the run "
+    "keeps, with their `settings_sha256` (of JSON with sorted keys and no spaces)",
     "checkpoints/best, last": "the step of the best and of the newest checkpoint",
     "checkpoints/average/, ema/": "averaged weights, if the config asks for them; these cannot be resumed",
 }

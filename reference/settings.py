@@ -29,8 +29,8 @@ def settings() -> str:
     blocks = [
         "Every key of a config, in a preset file, in a run's `config.toml`, or with `--set KEY=VALUE`. A key that is "
         "left out has its default value. A key marked *bookkeeping* does not affect what is learned, so comparisons "
-        "ignore it. A key marked *editable* may be changed in a run's `config.toml` before the run is resumed; any other "
-        "change is refused.",
+        "ignore it. A key marked *editable* may be changed in a run's `config.toml` before the run is resumed; any "
+        "other change is refused.",
         "Values that exclude each other are refused with the reason. [Schemes and parts](schemes.md) has papers and "
         "formulas; `tui-transformer presets schema` prints this page as a JSON schema, for editors.",
         heading(2, "The run", "run", as_code=False),
