@@ -495,7 +495,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         check_losses(config, short, [*examples(config, short)], network)
     said = english("a {split} example has a text that is not in the corpus: {part}")
     text = on_disk(config, task)
-    text = text.lower() if config.data.lowercase else text
+    text = END_OF_TEXT * bool(text) + (text.lower() if config.data.lowercase else text)
     for split, rows in some.items():
         for row in rows:
             windows = config.task.continues and split == "validation"  # not all of them are scored
