@@ -273,7 +273,8 @@ class BestReader(Record):
 
     accuracy: Number  # share of texts that the best reader puts into the right class
     expected: Number  # the same over all texts that the grammar can make
-    unordered: Number  # share that the best reader who does not see the order of words gets right
+    # share that the best reader who does not see the order of words gets right; None if a bag of these tokens shows it
+    unordered: Number | None = None
 
 
 class Lead(Record):

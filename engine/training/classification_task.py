@@ -1,7 +1,7 @@
 """The task of classifying texts: tokens learned from the training texts, and what readers of words alone get right."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from engine.generation.classifying import in_case, read_texts
 from engine.generation.samples import RowSampler, class_sampler
 from engine.language import english, tr
 from engine.lints import Lint
+from engine.runs.record_version import RECORDS
 from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import OwnFiles, Task, require_kind, require_vocabulary
 
@@ -37,6 +38,7 @@ class ClassificationTask(Task):
     corpus: LabelledCorpus
     tokenizer: Tokenizer
     encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
+    records: int = RECORDS
     reads = LabelledCorpus
 
     @classmethod
@@ -94,6 +96,9 @@ class ClassificationTask(Task):
     def between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
         return labelled_overlap(train.texts, held_out.texts, split)
 
+    def scored_by(self, records: int) -> Self:
+        return replace(self, records=records)
+
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)
         train, held_out = (self._classes(split) for split in ("train", "validation"))
@@ -101,10 +106,15 @@ class ClassificationTask(Task):
         words = self.right_by_words("validation")
         reader = corpus.readers.get("validation")
         ordered = int(np.isin(held_out, corpus.ordered).sum())
+        # A text's first word is without its space, so a bag of such tokens tells who is named first.
+        unordered = not self.tokenizer.joins_spaces or self.records < 3
         probes: tuple[ProbeFacts, ...] = ()
         if reader is not None and ordered:
             said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
-            probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=round(reader.chance, 6)),)
+            if not unordered:
+                said = english("texts whose class only word order reveals")
+            chance = round(reader.chance, 6) if unordered else None
+            probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=chance),)
         return DataFacts.made(
             corpus=corpus.version,
             source=corpus.source,
@@ -123,7 +133,9 @@ class ClassificationTask(Task):
             bag_of_words=words,
             best_reader=None
             if reader is None
-            else BestReader.made(accuracy=reader.best, expected=reader.expected, unordered=reader.unordered),
+            else BestReader.made(
+                accuracy=reader.best, expected=reader.expected, unordered=reader.unordered if unordered else None
+            ),
             probes=probes,
         )
 

@@ -151,7 +151,10 @@ def readers_in_words(data: DataFacts) -> Iterator[str]:
         yield tr("always “{answer}”: {share:.1%}", answer=clean_line(data.majority.answer), share=data.majority.share)
     if data.bag_of_words is not None:
         yield tr("naive Bayes on word counts: {share:.1%}", share=data.bag_of_words)
-    if (reader := data.best_reader) is not None:
+    reader = data.best_reader
+    if reader is not None and reader.unordered is None:
+        yield tr("a reader who knows the grammar: {best:.1%}", best=reader.accuracy)
+    elif reader is not None:
         yield tr(
             "a reader who knows the grammar: {best:.1%}; one who cannot see the word order: {unordered:.1%}",
             best=reader.accuracy,

@@ -30,6 +30,7 @@ from engine.training.task import make_task
 from engine.verification.claims import verify
 from engine.verification.finding import Result
 from tests import trained_runs
+from tui_transformer.lab.formatting import readers_in_words
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
@@ -72,7 +73,11 @@ def test_a_run_records_what_it_is_about(run) -> None:
     assert data.classes == ("weather", "markets", "politics", "result", "upset")
     assert data.splits["validation"]["texts"] == 30 == last.texts == data.majority.of
     assert data.majority.score == "accuracy" and 0.2 < data.bag_of_words < 1.0
-    assert data.best_reader.accuracy >= data.best_reader.unordered
+    assert (
+        data.best_reader.accuracy
+        >= data.best_reader.unordered
+        == ready(config())[1].corpus.readers["validation"].unordered
+    )
     assert sum(map(sum, last.confusion)) == 30
     assert sum(last.confusion[i][i] for i in range(5)) == round(30 * last.accuracy)
     assert last.macro_f1 == pytest.approx(macro_f1(np.array(last.confusion)))
@@ -90,6 +95,23 @@ def test_a_sample_is_held_out_texts_with_their_classes_and_probabilities(run) ->
     for row in last.translations:
         assert row.reference in run.data.classes and row.text == next(iter(row.probabilities))
         assert sum(row.probabilities.values()) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("tokenizer", "bounded"), [("words", True), ("characters", True), ("bpe", False)])
+def test_a_reader_without_order_is_a_bound_only_if_a_bag_of_the_tokens_hides_it(tokenizer: str, bounded: bool) -> None:
+    wanted, task = ready(config(data={"tokenizer": tokenizer, "bpe_size": 400}))
+    texts = [" ".join(["Rovers beat Harriers by two points on Sunday."] * 2)]
+    texts += [texts[0].replace("Rovers", "-").replace("Harriers", "Rovers").replace("-", "Harriers")]
+    bags = [Counter(tokens.tolist()) for tokens in task.tokenizer.encode_all(texts)]
+    assert (bags[0] == bags[1]) == bounded
+    facts, before = task.facts(wanted), task.scored_by(2).facts(wanted)
+    ((now,), (then,)) = facts.probes, before.probes
+    assert now.n == then.n and then.chance is not None and before.best_reader.unordered is not None
+    assert (facts.best_reader == before.best_reader, now == then) == (bounded, bounded)
+    assert (facts.best_reader.unordered is None, now.chance is None) == (not bounded, not bounded)
+    assert any("word order" in line for line in readers_in_words(facts)) == bounded and "None" not in str(
+        now.description
+    )
 
 
 def test_it_is_verified(run) -> None:

@@ -197,5 +197,7 @@ def _classes(context: ReportContext, standings: Sequence[VariantResult]) -> Iter
         if share is not None:
             yield context.say("classes.words", share=f"{share:.1%}")
         if (reader := facts.best_reader) is not None:
-            best, unordered = f"{reader.accuracy:.1%}", f"{reader.unordered:.1%}"
-            yield context.say("classes.best", best=best, unordered=unordered)
+            key, unordered = (
+                ("classes.best", 0.0) if reader.unordered is None else ("classes.best.order", reader.unordered)
+            )
+            yield context.say(key, best=f"{reader.accuracy:.1%}", unordered=f"{unordered:.1%}")
