@@ -10,7 +10,7 @@ from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
-from engine.verification.finding import Difference, Finding, Outcome, Result, Unknown
+from engine.verification.finding import Difference, Finding, Outcome, Result, Unknown, different
 
 STEPS = 20  # that are repeated
 
@@ -56,9 +56,9 @@ def verify(
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             text = tr("a record this claim relies on is damaged")
-            yield Finding(name, Result.DIFFERS, text, (Difference(text, fault=damaged(error)),))
+            yield different(name, (Difference(text, fault=damaged(error)),))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
             why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield Finding(name, Result.UNCHECKED, why)
         else:
-            yield Finding(name, Result.DIFFERS if found else Result.CONFIRMED, text, tuple(found))
+            yield different(name, found) if found else Finding(name, Result.CONFIRMED, text)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from engine.language import english, tr
 from engine.measures import MEASURES
 from engine.runs.files import flat, line
 
+LISTED = 4  # differences of a claim in its text
+LONGEST = 60  # characters of a value
 Record = dict[str, Any]  # as in its file
 
 
@@ -27,15 +30,33 @@ class Difference:
     expected: bool = False  # `found` is the value that should have been recorded
     fault: str = ""  # what is wrong, where no two values say it
 
+    def __str__(self) -> str:
+        if self.fault:
+            return tr("{name}: {text}", name=self.what, text=self.fault)
+        said = (
+            english("{what}: recorded {value}, expected {value2}")
+            if self.expected
+            else english("{what}: recorded {value}, found {value2}")
+        )
+        return tr(said, what=self.what, value=_shown(self.recorded), value2=_shown(self.found))
+
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its result; `text` says what was compared, how closely it agrees, or why it could not be checked."""
+    """A claim and its result; `text` says what was compared and how closely it agrees, what differs, or why it could
+    not be checked.
+    """
 
     claim: str
     result: Result
     text: str
     differences: tuple[Difference, ...] = ()
+
+
+def different(claim: str, found: Sequence[Difference]) -> Finding:
+    """Return the finding on a claim with at least one difference."""
+    more = tr("; and {n} more", n=len(found) - LISTED) if len(found) > LISTED else ""
+    return Finding(claim, Result.DIFFERS, "; ".join(map(str, found[:LISTED])) + more, tuple(found))
 
 
 class Unknown(Exception):
@@ -91,6 +112,11 @@ def differences(
         for field, value in flat(recorded)
         if field.split(".")[0] not in skip and not same_value(field, value, now.get(field), exact=exact, factor=factor)
     ]
+
+
+def _shown(value: Any) -> str:
+    text = tr("nothing") if value is None else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _is_number(value: Any) -> bool:

@@ -10,18 +10,16 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.language import english, tr, trn
+from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import RunReader
-from engine.verification.finding import Difference, Finding
+from engine.verification.finding import Finding
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
 
 SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
-LISTED = 4  # differences of a claim
 WIDTH = 14  # columns of the longest claim's name
-LONGEST = 60  # characters of a value
 
 
 @command(240)
@@ -91,27 +89,5 @@ def _show(finding: Finding) -> None:
     from rich.text import Text
 
     sign, style = SIGNS[finding.result.value]
-    wrong = finding.differences
-    words = "; ".join(map(_words, wrong[:LISTED]))
-    text = Text.assemble(
-        (f"{sign} ", style), clean_line(f"{padded(told(finding.claim), WIDTH)}  {words or finding.text}")
-    )
-    if len(wrong) > LISTED:
-        text.append(tr("; and {n} more", n=len(wrong) - LISTED))
-    stdout().print(text)
-
-
-def _words(one: Difference) -> str:
-    if one.fault:
-        return tr("{name}: {text}", name=one.what, text=one.fault)
-    said = (
-        english("{what}: recorded {value}, expected {value2}")
-        if one.expected
-        else english("{what}: recorded {value}, found {value2}")
-    )
-    return tr(said, what=one.what, value=_value(one.recorded), value2=_value(one.found))
-
-
-def _value(value: object) -> str:
-    text = tr("nothing") if value is None else str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    said = clean_line(f"{padded(told(finding.claim), WIDTH)}  {finding.text}")
+    stdout().print(Text.assemble((f"{sign} ", style), said))

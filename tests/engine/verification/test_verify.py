@@ -65,7 +65,10 @@ def findings(run: Path, **options) -> dict[str, Finding]:
 
 
 def differing(run: Path) -> list[str]:
-    return [name for name, finding in findings(run).items() if finding.result is Result.DIFFERS]
+    found = {name: finding for name, finding in findings(run).items() if finding.result is Result.DIFFERS}
+    for finding in found.values():  # with --json, too, the text says what differs
+        assert str(finding.differences[0]) in finding.text and " match" not in finding.text
+    return [*found]
 
 
 def unchecked(run: Path) -> set[str]:
