@@ -37,7 +37,6 @@ import pytest
 from pydantic import BaseModel
 
 from engine.runs.records import Record
-from tests.waiting import PATIENCE
 
 # What `python -m` can be asked for, and the function that it calls with the words after it.
 PROGRAMS = {
@@ -63,7 +62,6 @@ def forking() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "_execute_child", _execute_child)
         patch.setattr(launch, "GIVES_WAY", 0)
-        patch.setattr(launch, "PATIENCE", PATIENCE)
         yield
 
 

@@ -83,7 +83,6 @@ from tui_transformer.lab.studies.study import Cell, Change, Study, read_study, s
 MEASURED = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan
 MOST_SHOWN = 10  # seeds
-STARTS = 60.0  # seconds for a detached runner to lock its study
 
 
 @dataclass(frozen=True)
@@ -389,15 +388,12 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
         process = detached(log, *words)
     except OSError as error:
         raise no_process(error) from None
-    deadline = time.monotonic() + STARTS
-    while not is_run(runs_dir, name):
-        if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
-            break
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise InputError(
-                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
-            )
+    while process.poll() is None and not is_run(runs_dir, name):
         time.sleep(0.05)
+    if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # of these two, it may have had nothing to do
+        raise InputError(
+            tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
+        )
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
     text = tr(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,6 +75,25 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
     with pytest.raises(InputError, match="did not start: run 'run' is not queued"):
         again = spawn("begin", run, device="cpu")
         await_start(RunReader(run), again, 1)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_slow_start_is_waited_for_while_its_process_lives(tmp_path, monkeypatch, dies: bool) -> None:
+    """Here for over an hour, in looks: on a busy machine, several ranks take long."""
+    (tmp_path / "log.txt").write_text("rank 1: no memory left\n")
+    status = SimpleNamespace(attempt=1, pid=7, state="starting")
+    looks = iter(range(100_000))
+
+    def look(seconds: float) -> None:
+        if next(looks, None) is None:
+            status.state = "training"
+
+    process = SimpleNamespace(pid=7, poll=lambda: 1 if dies and next(looks, 90_000) >= 90_000 else None)
+    reader = SimpleNamespace(name="run", path=tmp_path, status=status)
+    monkeypatch.setattr(launch, "time", SimpleNamespace(sleep=look))
+    with pytest.raises(InputError, match="did not start: rank 1: no memory left") if dies else nullcontext():
+        await_start(reader, process, 0)
+    assert next(looks, None) is None or dies
 
 
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="groups no sessions")
