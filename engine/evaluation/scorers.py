@@ -440,6 +440,7 @@ class TranslationScorer(Scorer):
     language: str = ""  # of the translations; "" if there are several, which the sources name
     own: bool = False
     overlap: Overlap | None = None
+    records: int = RECORDS
     _outputs: Sequence[str] = ()
     labels = 11
 
@@ -556,7 +557,7 @@ class TranslationScorer(Scorer):
         return self.scored(sources, references, outputs)
 
     def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
-        return score_translations(sources, references, outputs, self.language)
+        return score_translations(sources, references, outputs, self.language, self.records)
 
     @property
     def lead(self) -> Lead | None:

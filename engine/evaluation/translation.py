@@ -12,9 +12,20 @@ from typing import ClassVar
 from engine.data.tokenizers.tagged import language_of
 from engine.errors import InputError
 from engine.language import english, tr
+from engine.runs.record_version import RECORDS
 
-# sacreBLEU's tokenizers for languages written without spaces; 13a for all others.
-BLEU_WORDS = {"zh": "zh", "chinese": "zh", "ja": "ja-mecab", "japanese": "ja-mecab"}
+# sacreBLEU's tokenizers for languages written without spaces, by name and ISO 639 codes; 13a for all others, such as
+# Korean, whose words its `ko-mecab` would split further.
+BLEU_WORDS = {
+    name: tokenizer
+    for tokenizer, names in {
+        "zh": "zh zho chi cmn yue chinese mandarin cantonese",
+        "ja-mecab": "ja jpn japanese",
+        "char": "th tha thai lo lao km khm khmer my mya bur burmese",
+    }.items()
+    for name in names.split()
+}
+EARLIER = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
 BY_CHARACTER = english(
     "for Japanese, BLEU counts characters; to count words, as published scores do, pip install 'sacrebleu[ja]'"
 )
@@ -72,19 +83,26 @@ class TranslationScores(Written):
         return self.by_target
 
 
-def words_of(language: str) -> str:
-    """Return the name of sacreBLEU's tokenizer for a language."""
-    found = BLEU_WORDS.get(language.lower().replace("_", "-").partition("-")[0], "13a")
-    if found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
+def words_of(language: str, records: int = RECORDS, *, installed: bool = True) -> str:
+    """Return the name of sacreBLEU's tokenizer for a language, in runs with this version of the records; unless
+    `installed`, the one to prefer even if its package is missing.
+    """
+    code = language.lower().replace("_", "-").partition("-")[0]
+    found = BLEU_WORDS.get(code, "13a") if records >= 3 or code in EARLIER else "13a"
+    if installed and found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
         return "char"
     return found
 
 
 def score_translations(
-    sources: Sequence[str], references: Sequence[str], outputs: Sequence[str], language: str = ""
+    sources: Sequence[str],
+    references: Sequence[str],
+    outputs: Sequence[str],
+    language: str = "",
+    records: int = RECORDS,
 ) -> TranslationScores:
     """Score detokenised translations to a language as `sacrebleu` would, or to several, if the sources start with
-    their tags; `InputError` for none, or not as many of each.
+    their tags; `records` as for `words_of`. `InputError` for none, or not as many of each.
     """
     if not len(sources) == len(references) == len(outputs):
         raise InputError(
@@ -107,7 +125,7 @@ def score_translations(
     for target in sorted(set(targets)):
         here = [i for i, one in enumerate(targets) if one == target]
         # force: no terminal warnings about text that looks tokenised
-        bleu = BLEU(force=True, tokenize=words_of(target))
+        bleu = BLEU(force=True, tokenize=words_of(target, records))
         found = bleu.corpus_score([shown[i] for i in here], [[expected[i] for i in here]]).score
         # a perfect score comes out as 100.00000000000004
         exact = exact_match([references[i] for i in here], [outputs[i] for i in here])

@@ -36,6 +36,7 @@ from engine.generation.translation import both_specials
 from engine.language import english, tr
 from engine.lints import Lint
 from engine.retelling import told
+from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.schemes import POSITIONS
 from engine.training.task import OwnFiles, Task, require_known, require_vocabulary
@@ -50,6 +51,7 @@ class TranslationTask(Task):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
+    records: int = RECORDS
     reads = ParallelCorpus
     scores: ClassVar[type[TranslationScorer]] = TranslationScorer
 
@@ -113,6 +115,9 @@ class TranslationTask(Task):
         sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
         keys = ("source", "target", "source_tokens", "target_tokens")
         return (dict(zip(keys, row, strict=True)) for row in sides)
+
+    def scored_by(self, records: int) -> Self:
+        return replace(self, records=records)
 
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included
@@ -190,14 +195,15 @@ class TranslationTask(Task):
         self._require_positions(config, split)
         probes = {name: self._scored(name) for name in self._probes()}
         language = "" if self.corpus.tags else self.corpus.languages[-1]
-        return self.scores(config, self._scored(split), probes, self.tokenizer, device, language)
+        encoded, records = self._scored(split), self.records
+        return self.scores(config, encoded, probes, self.tokenizer, device, language, records=records)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
-        if any(words_of(language) == "char" for language in self.corpus.languages[1:]):
+        if any(words_of(one) != words_of(one, installed=False) for one in self.corpus.languages[1:]):
             yield Lint("data.corpus", BY_CHARACTER)
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()

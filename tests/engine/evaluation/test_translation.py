@@ -154,3 +154,22 @@ def test_japanese_is_scored_by_characters_where_its_package_is_missing(monkeypat
         *(["ja-mecab"] * 2 if here else ["char"] * 2),
         *("zh", "13a", "13a"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("languages", "now", "before"),
+    [
+        ("zh cmn yue zho chi-Hans", "zh", ["zh", *["13a"] * 4]),
+        ("th lao km_KH Burmese", "char", ["13a"] * 4),
+        ("ko kor vi de", "13a", ["13a"] * 4),
+        ("ja jpn", "ja-mecab", ["ja-mecab", "13a"]),
+    ],
+)
+def test_languages_without_spaces_are_not_one_word_a_sentence(languages: str, now: str, before: list[str]) -> None:
+    """Runs with earlier records keep the tokenizers that they began with."""
+    names = languages.split()
+    assert [translation.words_of(one, installed=False) for one in names] == [now] * len(names)
+    assert [translation.words_of(one, 2, installed=False) for one in names] == before
+    thai = ["ฉันจะไปสถานีรถไฟ"], ["ฉันจะไปโรงเรียน"]
+    found, earlier = (score_translations(["a"], *thai, "th", records) for records in (3, 2))
+    assert "tok:char" in found.bleu_signature and "tok:13a" in earlier.bleu_signature and found.bleu > earlier.bleu
