@@ -11,7 +11,7 @@ from tui_transformer.lab.analysis import columns as runs_columns
 from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language
-from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
+from tui_transformer.lab.analysis.verdict import VariantResult, at_settings, brief, expectations, scores_of, summary
 from tui_transformer.lab.formatting import per_cent
 from tui_transformer.lab.records.badges import badge, marked
 
@@ -218,7 +218,9 @@ _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
 
 def _sentence(standing: VariantResult) -> str:
     judged, reason = standing.judgement(standing.primary), standing.family.reason(standing.group)
-    return ENGLISH.tell(reason) if reason is not None else ENGLISH.judgement(judged) if judged is not None else ""
+    if reason is not None:
+        return ENGLISH.tell(reason)
+    return at_settings(ENGLISH.judgement(judged), judged, ENGLISH) if judged is not None else ""
 
 
 SENTENCE = text("judgement", _sentence, "verdict with its numbers")

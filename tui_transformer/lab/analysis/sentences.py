@@ -19,6 +19,7 @@ from tui_transformer.lab.analysis.verdict import (
     NOT_AS_EXPECTED,
     Expectation,
     VariantResult,
+    at_settings,
 )
 from tui_transformer.lab.formatting import per_cent, short
 
@@ -110,6 +111,7 @@ def verdict_sentence(standing: VariantResult, language: Language = IN_USE) -> st
     measure = standing.primary
     judged, found = standing.judgement(measure), standing.difference(measure)
     words = _with_unit(measure, judged, language) if judged is not None else say("no-loss")
+    words = at_settings(words, judged, language)
     if measure is not LAST:
         words = say("name", name=language.word(measure.name), text=words)
     if found is None:

@@ -99,6 +99,12 @@ def brief(judgement: Judgement | None, language: Language = IN_USE) -> str:
     return language.judgement(judgement, "brief") if judgement is not None else ""
 
 
+def at_settings(text: str, judged: Judgement | None, language: Language = IN_USE) -> str:
+    """Add to a verdict in words where it holds: tuning might take it back."""
+    decided = judged is not None and judged.kind in ("better", "worse", "same")
+    return language.say("at-settings", text=text) if decided else text
+
+
 @lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
 def _mean(found: Scores) -> Mean:
     return mean_of([score for _, score in found.by_seed], share=found.share, places=found.places)

@@ -98,6 +98,8 @@ def attention_file(root: Path) -> None:
 
 def test_verdicts_are_those_of_the_engine_and_brief_beside_their_numbers(study) -> None:
     assert study["win16"].verdict() == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
+    for name, decided in (("win16", True), ("heads2", True), ("leaky", False), ("global", False)):
+        assert (" at these settings (" in verdict_sentence(study[name])) == decided
     assert study["heads2"].verdict().startswith(("no difference > 0.00", "inconclusive"))
     assert study["global"].verdict() == "—"
     assert " p " not in verdict_sentence(study["win16"])
@@ -228,7 +230,7 @@ def test_every_format_says_the_same_of_a_study(tmp_path, study) -> None:
     assert rows[1]["last verdict"] == "worse" and rows[1]["recall<110 verdict"] == "worse" and rows[3]["n"] == 2
     assert rows[4]["verdict"] == "LEAK: not comparable" and rows[4]["Δlast"] is None
     csv = FORMATS["csv"].write(data).splitlines()
-    assert len(csv) == 6 and "worse by 0.05" in csv[2]
+    assert len(csv) == 6 and re.search(r"worse by 0\.05\d+ ± 0\.\d+ at these settings", csv[2])
     markdown = FORMATS["markdown"].write(paper).splitlines()
     assert len(markdown) == 7 and len({line.count(" | ") for line in markdown}) == 1 and "±" in markdown[3]
     latex = FORMATS["latex"].write(paper)

@@ -19,7 +19,7 @@ def test_a_study_is_judged_by_variant_and_its_leaky_one_is_not_compared(tmp_path
     made = document(tmp_path, "att")
     said = first(made)
     assert "The baseline global has a validation loss of 0." in said
-    assert "Worse than the baseline global, in nats per character: win16 (by 0.0508 ± " in said
+    assert "Worse than the baseline global at these settings, in nats per character: win16 (by 0.0508 ± " in said
     assert "3 seeds can miss small differences" in said
     assert "leaky cannot be compared: it leaks." in strong(made)
     assert "1 of 3 seeds of hot diverged and were excluded, so its mean looks better" in strong(made)

@@ -59,7 +59,7 @@ async def test_arrows_turn_to_other_measures(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
         await studio.press("left")  # to the last one, a probe
-        await studio.until(lambda: "◂ worse │ better ▸" in studio.text and "By " in studio.text)
+        await studio.until(lambda: "◂ worse │ better ▸" in studio.text and "by accuracy" in studio.text)
         await studio.press("right")
         await studio.until(lambda: "◂ better │ worse ▸" in studio.text)
 

@@ -61,7 +61,9 @@ async def test_the_verdict_under_the_cursor_is_said_in_full(root) -> None:
     attention(root)
     async with Open(root, size=(80, 24)) as studio:
         await studio.press("down")
-        await studio.until(lambda: re.search(r"win16: worse by 0\.05\d+ ± 0\.\d+ \(3 seeds\)", studio.text))
+        await studio.until(
+            lambda: re.search(r"win16: worse by 0\.05\d+ ± 0\.\d+ at these settings \(3 seeds\)", studio.text)
+        )
 
 
 async def test_a_verdict_that_is_cut_is_said_in_full_for_single_runs_too(root) -> None:
