@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from engine.language import english, tr
+from engine.language import tr
 from engine.measures import MEASURES
 from engine.runs.files import flat, line
 
@@ -33,12 +33,10 @@ class Difference:
     def __str__(self) -> str:
         if self.fault:
             return tr("{name}: {text}", name=self.what, text=self.fault)
-        said = (
-            english("{what}: recorded {value}, expected {value2}")
-            if self.expected
-            else english("{what}: recorded {value}, found {value2}")
-        )
-        return tr(said, what=self.what, value=_shown(self.recorded), value2=_shown(self.found))
+        values = {"what": self.what, "value": _shown(self.recorded), "value2": _shown(self.found)}
+        if self.expected:
+            return tr("{what}: recorded {value}, expected {value2}", **values)
+        return tr("{what}: recorded {value}, found {value2}", **values)
 
 
 @dataclass(frozen=True)

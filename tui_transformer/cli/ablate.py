@@ -53,8 +53,10 @@ from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_progress import Board, audience, cell_record, how_it_stands
 from tui_transformer.cli.workers import LOCAL, require_way, show, slurm_options, start
 from tui_transformer.lab.analysis.detail import study_text
-from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.entry import LOSS, read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
+from tui_transformer.lab.analysis.power import known_spread, power_sentence
+from tui_transformer.lab.analysis.statistics import detectable
 from tui_transformer.lab.formatting import about, memory, short
 from tui_transformer.lab.launch.clusters import Workers
 from tui_transformer.lab.launch.launch import detached
@@ -78,7 +80,7 @@ from tui_transformer.lab.studies.record import (
     write,
 )
 from tui_transformer.lab.studies.runner import Runner
-from tui_transformer.lab.studies.study import Cell, Change, Study, read_study, shipped_studies, study_of
+from tui_transformer.lab.studies.study import FEWER, LONG, Cell, Change, Study, read_study, shipped_studies, study_of
 
 MEASURED = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan
@@ -100,7 +102,7 @@ class RunOptions:
 @command(20)
 @examples(
     {
-        "ablate --study attention --on demo --seeds 3": tr("Run a built-in study at demo size."),
+        "ablate --study attention --on demo --seeds 5": tr("Run a built-in study at demo size."),
         "ablate --preset demo --vary model.n_heads=1,2,4 --seeds 5": tr("Vary one setting."),
         "ablate --study attention --on demo --dry-run": tr("Show only the plan and its cost."),
     }
@@ -251,7 +253,12 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     if not chosen:
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
         cells = study.cells()
-    return study, plan, look_at_all(cells, paths)
+    standings = look_at_all(cells, paths)
+    if before is None and not study.seeds_given and plan.seconds_for(standings) > LONG:
+        warn(tr("{n} seeds would take over an hour; --seeds {n} trains them anyway", n=len(study.seeds)))
+        study = replace(study, seeds=FEWER)
+        standings = [standing for standing in standings if standing.cell.seed in FEWER]
+    return study, plan, standings
 
 
 def _planned(file: Path | None) -> Plan:
@@ -269,6 +276,9 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     baseline = first[study.baseline, ""]
     primary = study.primary or baseline.config.evaluation.select
     seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
+    size = len(study.seeds), len(study.variants)
+    sd = known_spread(options.runs_dir, baseline.config) if primary == LOSS.key else None
+    power = power_sentence(*size, sd)
     if options.as_json:
         record = {
             "kind": "plan",
@@ -277,6 +287,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
             "baseline": study.baseline,
             "primary": primary,
             "seeds": list(study.seeds),
+            "detectable_sd": detectable(*size) if size[0] > 1 else None,
+            "power": power,
             "runs": len(standings),
             "to_run": len(todo),
             "seconds": seconds,
@@ -309,6 +321,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         flush=True,
     )
     answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
+    if power:
+        answer(power, flush=True)
     head = (tr("VARIANT"), tr("PARAMETERS"), tr("PER RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
     rows = [head]
     for cell in first.values():

@@ -29,6 +29,9 @@ from tui_transformer.lab.launch.names import run_name
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
 from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes
 from tui_transformer.lab.studies.study import (
+    FEWER,
+    LONG,
+    SEEDS,
     Change,
     Stage,
     Study,
@@ -42,8 +45,6 @@ from tui_transformer.lab.studies.study import (
 )
 
 NOT_OF_A_STUDY = ("schema", "preset", "description", "seed")
-SEEDS = (1, 2, 3)
-DECIDES = 5  # least seeds for more than an exploratory study
 MOST = 100  # most variants made at once
 LOSS_DEPENDS_ON = (  # what a loss measures, and on what
     "data.corpus",
@@ -80,6 +81,7 @@ class StudyDraft:
     variants: tuple[Variant, ...]
     baseline: str  # the variant others are compared with
     seeds: tuple[int, ...] = SEEDS  # of the runs; the design's own seed is ignored
+    seeds_given: bool = False
     description: str = ""
     note: str = ""  # the outcome of applying a study to this design
     said_as: tuple[str, ...] = ()  # command-line form of the variants; empty if only a file can express them
@@ -152,6 +154,8 @@ class StudyDraft:
             note=note,
             said_as=("--study", study.name) if own else (),
             stages=study.stages,
+            seeds=study.seeds if study.seeds_given else self.seeds,
+            seeds_given=study.seeds_given or self.seeds_given,
         )
 
     def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[VariantLine]) -> "StudyDraft":
@@ -178,12 +182,17 @@ class StudyDraft:
         seeds = parse_seeds(text)
         if len(set(seeds)) < len(seeds):
             raise InputError(tr("a seed is listed twice; the same seed gives the same run"))
-        return replace(self, seeds=seeds)
+        return replace(self, seeds=seeds, seeds_given=True)
 
     def with_more_seeds(self, more: int) -> "StudyDraft":
-        if more > 0:
-            return replace(self, seeds=(*self.seeds, max(self.seeds) + 1))
-        return replace(self, seeds=self.seeds[:-1]) if len(self.seeds) > 1 else self
+        seeds = (*self.seeds, max(self.seeds) + 1) if more > 0 else self.seeds[:-1] or self.seeds
+        return replace(self, seeds=seeds, seeds_given=True)
+
+    def proposing(self, seconds: float | None) -> "StudyDraft":
+        """Return a copy with fewer seeds if all take too long, unless they were chosen; `seconds`: of its runs."""
+        if self.seeds_given or seconds is None:
+            return self
+        return replace(self, seeds=SEEDS if seconds / len(self.seeds) * len(SEEDS) <= LONG else FEWER)
 
     # What it is
 
@@ -320,18 +329,8 @@ class StudyDraft:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        count = len(self.seeds)
-        said = []
-        if count == 1:
-            said.append(tr("one seed proves nothing: differences may be due to luck"))
-        elif count < DECIDES:
-            said.append(
-                tr(
-                    "{n} seeds can miss small differences; use {enough} or more for a firm verdict",
-                    n=count,
-                    enough=DECIDES,
-                )
-            )
+        one = len(self.seeds) == 1
+        said = [tr("one seed proves nothing: differences may be due to luck")] if one else []
         for line in self.kept:
             others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
             if others:
@@ -345,6 +344,13 @@ class StudyDraft:
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
+
+    @property
+    def power(self) -> str:
+        """What it can see, in a sentence."""
+        from tui_transformer.lab.analysis.power import power_sentence  # loads numpy, which Design does without
+
+        return power_sentence(len(self.seeds), len(self.kept))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

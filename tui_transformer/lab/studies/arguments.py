@@ -77,7 +77,8 @@ class StudyArgs:
             from engine.data.catalogue import portable
 
             changes["data.corpus"] = portable(corpus, task_named(objective).corpus)
-        return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
+        study = replace(study, changes=changes)
+        return study if self.seeds is None else replace(study, seeds=parse_seeds(self.seeds), seeds_given=True)
 
     def _named(self) -> Study:
         preset = str(self.preset)

@@ -102,6 +102,8 @@ def gone_on_with(asked: "Study", before: "Study") -> "Study":
     """Return the study to resume: as started, with the seeds added since."""
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
+    if not asked.seeds_given:
+        asked = replace(asked, seeds=before.seeds)
     changed = list(_differences(asked, before))
     if changed:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""

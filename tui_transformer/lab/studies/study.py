@@ -33,6 +33,8 @@ from tui_transformer.lab.studies.record import SUFFIX
 
 SCHEMA = 1
 MOST_RUNS = 10_000  # of one study
+SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # of a study that asks for none; fewer if those take longer than `LONG`
+LONG = 3600.0  # seconds
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
@@ -142,7 +144,7 @@ class Study:
     base: str  # a preset, or `OVERLAY@BASE`
     variants: tuple[Variant, ...]  # in the order they run and are shown
     baseline: str  # the variant that the others are compared with
-    seeds: tuple[int, ...] = (1, 2, 3)  # the runs' seeds, which determine data order and initial weights
+    seeds: tuple[int, ...] = SEEDS  # the runs' seeds, which determine data order and initial weights
     # dotted config keys for all variants, which a variant's changes override
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""  # one line
@@ -150,6 +152,7 @@ class Study:
     # the measure with the most weight in the verdicts, such as `loss`, `recall` or the full name of a probe,
     # `recall<110`; "" for the one by which the base selects checkpoints
     primary: str = ""
+    seeds_given: bool = field(default=False, compare=False)  # if not, a plan may propose fewer
 
     def __post_init__(self) -> None:
         where = tr("study '{name}'", name=self.name[:80])
@@ -440,7 +443,7 @@ class StudyFile(_File):
     base: Words
     baseline: Words
     primary: Words = ""
-    seeds: list[Any] = [1, 2, 3]
+    seeds: list[Any] = [*SEEDS]
     changes: Changes = {}
     stages: list[StageFile] = []
     variants: list[VariantFile]
@@ -521,7 +524,7 @@ def study_of(tables: Mapping[str, Any], path: Path) -> Study:
     said["stages"] = tuple(Stage(**dict(stage)) for stage in file.stages)
     said["variants"] = tuple(Variant(**dict(v) | {"stages": tuple(v.stages)}) for v in file.variants)
     with _within(str(path)):
-        return Study(**said | {"seeds": tuple(file.seeds)})
+        return Study(**said | {"seeds": tuple(file.seeds), "seeds_given": "seeds" in tables})
 
 
 def shipped_studies() -> dict[str, Path]:

@@ -120,7 +120,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def _show(self, draft: StudyDraft) -> None:
         if self._measuring.of is not None and draft.toml() != self._measuring.of:
             self._measuring.stop()
-        self._draft = draft
+        self._draft = draft = draft.proposing(self._estimated(draft).seconds)
         ids = [line.variant.name for line in draft.lines]
         if ids != self._ids:
             names = self.query_one(OptionList)
@@ -130,6 +130,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
+
+    def _estimated(self, draft: StudyDraft) -> Estimate:
+        return estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
 
     @property
     def _line(self) -> VariantLine | None:
@@ -142,9 +145,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         width = names.scrollable_content_region.width
         if width < LEAST:
             return
-        toml = draft.toml()
-        estimate = self._measured.get(toml) if draft.study is not None else None
-        estimate = estimate or estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
+        estimate = self._measured.get(draft.toml()) if draft.study is not None else None
+        estimate = estimate or self._estimated(draft)
         of = tr("a study of {name} with changes") if draft.design.changes else tr("a study of {name}")
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, ("   " + clean_line(of.format(name=draft.design.name)), palette.dim))
@@ -217,6 +219,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if estimate.disk_bytes is not None:
             text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" on disk"))
         text.append("\n")
+        text.append(f"{draft.power}\n" if draft.power else "", palette.dim)
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
         started = tr(

@@ -8,18 +8,25 @@ import math
 import numpy as np
 import pytest
 
+from engine import capabilities
+from engine.config.toml import validate
 from tests.tui_transformer.lab.analysis.studies import attention, standings
 from tui_transformer.lab.analysis import statistics, verdict
-from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.entry import LAST, read_entry
+from tui_transformer.lab.analysis.language import language
+from tui_transformer.lab.analysis.power import known_spread, power_sentence
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
     LOOKS,
+    POWER,
     Paired,
     Scores,
     against_baseline,
+    detectable,
     judge,
     seeds_range,
 )
+from tui_transformer.lab.studies.study import nested
 
 VARIANTS, MEASURES = 4, 5
 MOST = 0.06  # of studies with a false verdict, noise of the simulation included
@@ -161,6 +168,54 @@ def advice(d, n, studies):
         "range holds it": held / max(1, ranged),
         "settled": settled / waiting,
     }
+
+
+def power(d, n, studies):
+    """The share of studies that call the one variant worse which is, by d sd of its paired difference."""
+    draws, found = np.random.default_rng(round(100 * d) + n), 0
+    for _ in range(studies):
+        scores = draws.normal(0, math.sqrt(0.5), (MEASURES, VARIANTS + 1, n))
+        scores[0, 1] += d
+        found += judge(judged(scores)["m0"][0], lower_is_better=True).kind == "worse"
+    return found / studies
+
+
+@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5, 10))])
+def test_a_detectable_difference_is_called_worse_four_times_in_five(n) -> None:
+    studies, d = 400 if n == 3 else 2_000, detectable(n, VARIANTS + 1)
+    chance = 4 * math.sqrt(POWER * (1 - POWER) / studies)  # four standard errors
+    assert power(d, n, studies) == pytest.approx(POWER, abs=chance + 0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 3, 5, 10])
+def test_the_power_of_a_usual_study(n) -> None:
+    rates = [power(d, n, 2_000) for d in (1, 2, 5, 10)]
+    print(f"\n| {n} | {' | '.join(f'{rate:.1%}' for rate in rates)} | {detectable(n, VARIANTS + 1):.1f} |")
+    assert rates == sorted(rates)
+    assert all(rate < POWER + 0.04 for rate, d in zip(rates, (1, 2, 5, 10), strict=True) if d < detectable(n, 5))
+
+
+def test_where_earlier_studies_tell_the_spread_a_plan_says_what_it_can_see_in_nats(tmp_path) -> None:
+    attention(tmp_path)
+    ran = read_entry(tmp_path / "att.global.s1").config
+    asked = validate(nested({**ran, "seed": 9}), "asked")
+    compared = [s for s in standings(tmp_path).values() if s.difference(LAST) is not None]
+    differences = [[own.last - base.last for own, base in pairs(s)] for s in compared]
+    degrees = sum(len(row) - 1 for row in differences)
+    sd = known_spread(tmp_path, asked)
+    assert sd == pytest.approx(math.sqrt(sum(np.var(row) * len(row) for row in differences) / degrees), rel=1e-6)
+    nats = LAST.amount(detectable(3, 4) * sd)
+    assert power_sentence(3, 4, sd).startswith(f"With 3 seeds, this study sees a difference of {nats} nats (")
+    assert "奈特" in power_sentence(3, 4, sd, language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
+    assert known_spread(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
+    assert known_spread(tmp_path / "none", asked) is None
+
+
+def pairs(standing):
+    """The runs of a variant and its baseline that count, by seed."""
+    base = standing.family.baseline.counted
+    return [(run, base[seed]) for seed, run in standing.group.counted.items() if seed in base]
 
 
 def test_most_studies_without_a_difference_are_told_that_there_may_be_none() -> None:

@@ -59,7 +59,7 @@ def test_a_design_alone_is_no_study() -> None:
 
 def test_a_value_is_held_against_the_design() -> None:
     draft = of("demo").with_axes("model.n_heads=2")
-    assert names(draft) == [DEMO, "n_heads-2"] and draft.held_against == DEMO and draft.runs == 6
+    assert names(draft) == [DEMO, "n_heads-2"] and draft.held_against == DEMO and draft.runs == 10
     assert draft.differences(draft.lines[1]) == {"model.n_heads": (4, 2)}
 
 
@@ -82,13 +82,13 @@ def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() ->
     for cell in draft.study.cells():
         changed = {key for key in diff(draft.design.config, cell.config) if key != "seed"}
         assert changed == (set() if cell.variant == DEMO else {"model.n_heads"})
-    assert [cell.seed for cell in draft.study.cells()] == [1, 1, 2, 2, 3, 3]
+    assert [cell.seed for cell in draft.study.cells()] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
 def test_what_cannot_be_trained_is_left_out_with_the_reason() -> None:
     draft = of("demo").with_axes("model.n_heads=2,3")
     assert names(draft) == [DEMO, "n_heads-2"] and "not divisible by 3 heads" in why_not(draft, "n_heads-3")
-    assert draft.study is not None and draft.runs == 6
+    assert draft.study is not None and draft.runs == 10
 
 
 def test_what_would_be_the_same_run_twice_is_left_out() -> None:
@@ -141,7 +141,7 @@ def test_a_shipped_study_on_its_own_base_is_that_study(name: str) -> None:
     draft = of(study.base).with_study(study)
     assert draft.study == study
     words, saved = command(draft, FILE)
-    assert words == f"tui-transformer ablate --study {name} --seeds 3" and not saved
+    assert words == f"tui-transformer ablate --study {name} --seeds {len(study.seeds)}" and not saved
 
 
 def test_what_was_expected_of_another_base_is_left_out() -> None:
@@ -156,7 +156,18 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
 def test_few_seeds_are_warned_of(count: int) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
     said = " ".join(draft.warnings)
-    assert ("one seed proves nothing" in said) == (count == 1) and ("can miss" in said) == (1 < count < 5)
+    assert ("one seed proves nothing" in said) == (count == 1)
+    assert draft.power.startswith(f"With {count} seeds, this study sees a difference of ") == (count > 1)
+
+
+@pytest.mark.parametrize(("seconds", "seeds"), [(None, 5), (3600.0, 5), (3601.0, 3), (90_000.0, 3)])
+def test_five_seeds_are_proposed_or_three_where_five_take_over_an_hour(seconds: float | None, seeds: int) -> None:
+    draft = of("demo").with_axes("model.n_heads=2")
+    assert len(draft.proposing(seconds).seeds) == seeds
+    if seconds is not None:  # the same once fewer are proposed, and none if they were chosen
+        assert len(draft.proposing(seconds).proposing(seconds * seeds / 5).seeds) == seeds
+        for chosen in (draft.with_seeds("4"), draft.with_more_seeds(-1)):
+            assert chosen.proposing(seconds) == chosen
 
 
 def test_a_loss_of_another_kind_is_warned_of() -> None:
@@ -250,7 +261,7 @@ def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
     draft = of("demo").with_axes("train.steps=600,1200")
     found = estimated(draft, FIT)
     each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
-    assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 3 * 420.0
+    assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 5 * 420.0
     assert (found.disk_bytes or 0) > 6 * 1e6
     assert estimated(draft, None).seconds is None
     wider = estimated(of("demo").with_axes("model.d_model=128"), FIT).prices
@@ -293,6 +304,6 @@ def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_
         "pretrained": "starts from pretrain",
         "rope": "starts from pretrain",
     }
-    assert draft.runs == len(study.cells()) == 15
+    assert draft.runs == len(study.cells()) == 25
     found = estimated(draft, FIT).prices
     assert found["pretrained"].seconds > FIT.seconds > found["scratch"].seconds

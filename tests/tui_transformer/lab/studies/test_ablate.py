@@ -28,7 +28,8 @@ from tests.tui_transformer.lab.studies.tiny import (
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli import ablate
-from tui_transformer.lab.studies.plan import plan_of
+from tui_transformer.lab.analysis.statistics import detectable
+from tui_transformer.lab.studies.plan import Plan, Price, plan_of
 from tui_transformer.lab.studies.record import is_run
 from tui_transformer.lab.studies.study import read_study
 
@@ -111,6 +112,33 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
         file.write_text(other and f"{other}, {first[1:]}".replace('"threads": 1', '"jobs": 2'))
         timed.clear()
         assert main([*asked, "--plan", str(file)]) == 0 and timed == ["rope", "alibi"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked", "planned"), [(1.0, "", 5), (500.0, "", 3), (500.0, "4", 4), (1.0, "3", 3)]
+)
+def test_five_seeds_are_planned_unless_they_take_over_an_hour_or_others_are_asked_for(
+    tmp_path, capsys, monkeypatch, seconds: float, asked: str, planned: int
+) -> None:
+    prices = {name: Price(seconds=seconds, parameters=7) for name in ("rope", "alibi")}
+    plan = Plan(devices=("cpu",), jobs=1, threads=1, prices=prices)
+    monkeypatch.setattr(ablate, "measured", lambda *_, **__: plan)
+    text = tiny_study().to_toml().replace("seeds = [\n    1,\n    2,\n]\n", "")
+    file, runs = tmp_path / "asked.toml", tmp_path / "runs"
+    file.write_text(text)
+    line = [*words(file, runs), "--dry-run", *(["--seeds", asked] if asked else [])]
+    assert "seeds" not in text and main(line) == 0
+    said = capsys.readouterr()
+    assert f"2 variants × {planned} seeds" in said.out
+    assert f"With {planned} seeds, this study sees a difference of {detectable(planned, 2):.1f} sd or more" in said.out
+    assert ("5 seeds would take over an hour; --seeds 5 trains" in said.err) == (planned == 3 and not asked)
+    assert main([*line, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (len(told["seeds"]), told["runs"]) == (planned, 2 * planned)
+    assert told["detectable_sd"] == detectable(planned, 2) and told["power"] in said.out
+    runs.mkdir()
+    (runs / "tiny.study.toml").write_text(tiny_study().to_toml())  # started: it keeps its seeds
+    assert main([*words(file, runs), "--dry-run"]) == 0 and "2 variants × 2 seeds" in capsys.readouterr().out
 
 
 def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, capsys, tmp_path) -> None:

@@ -154,15 +154,16 @@ CHANGED = {
 def test_a_changed_study_under_the_same_name_is_refused_and_says_what_differs(case: str) -> None:
     changes, said = CHANGED[case]
     with pytest.raises(InputError) as error:
-        record.gone_on_with(tiny_study(**changes), tiny_study())
+        record.gone_on_with(tiny_study(seeds_given=True, **changes), tiny_study())
     assert said in str(error.value) and "--name" in str(error.value)
 
 
 def test_threads_that_the_plan_chose_are_kept_and_seeds_may_be_added() -> None:
     before = tiny_study(changes={**tiny_study().changes, "train.threads": 2})
     without = {key: value for key, value in before.changes.items() if key != "train.threads"}
-    asked = tiny_study(changes=without, seeds=(1, 2, 3), description="other words")
+    asked = tiny_study(changes=without, seeds=(1, 2, 3), description="other words", seeds_given=True)
     assert record.gone_on_with(asked, before) == replace(before, seeds=(1, 2, 3))
+    assert record.gone_on_with(replace(asked, seeds_given=False), before) == before
 
 
 def test_one_runner_at_a_time(tmp_path) -> None:

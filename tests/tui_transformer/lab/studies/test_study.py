@@ -15,6 +15,7 @@ from engine.training.task import make_task
 from tui_transformer.lab.studies.arguments import baseline_of, grid, parse_axis
 from tui_transformer.lab.studies.study import (
     OUTCOMES,
+    SEEDS,
     Study,
     Variant,
     base_tables,
@@ -50,7 +51,9 @@ def test_the_shipped_studies_are_legal_and_no_presets() -> None:
         found = find_study(name)
         assert (
             found.description
-            and len(found.cells()) == sum(len(chain(found.stages, variant.stages)) for variant in found.variants) * 3
+            and len(found.cells())
+            == sum(len(chain(found.stages, variant.stages)) for variant in found.variants) * len(found.seeds)
+            and (found.seeds_given or found.seeds == SEEDS)
         )
 
 
@@ -227,7 +230,7 @@ def test_a_value_of_any_kind_can_stand_in_a_runs_name(axis: str) -> None:
     variants = grid(dict([parse_axis(axis)]))
     assert all(check_name(f"s.{variant.name}.s1") for variant in variants)
     found = Study("s", "demo", variants, variants[0].name)
-    assert len({str(cell.config.dump()) for cell in found.cells()}) == 6
+    assert len({str(cell.config.dump()) for cell in found.cells()}) == 2 * len(SEEDS)
     first, *others = (cell.config for cell in found.cells())
     assert {key for other in others for key in diff(first, other)} - {"seed"} == {axis.partition("=")[0]}
 

@@ -117,12 +117,13 @@ async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[in
         assert "Compare this design to what?" in app.text and "at least two variants" in app.text
         await fill_in(pilot, "v", "model.n_heads=1,2,4,8")
         assert app.names == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
-        assert "= 12 runs" in app.text and "◆ n_heads-4" in app.text and "can miss small differences" in app.text
+        assert "= 20 runs" in app.text and "◆ n_heads-4" in app.text
+        assert "With 5 seeds, this study sees a difference of 2.9 sd or more 4 times in 5." in app.text
         assert "Compare this design to what?" not in app.text
         await pilot.press("plus", "plus")
-        assert "= 20 runs" in app.text and "can miss small differences" not in app.text
+        assert "= 28 runs" in app.text and "With 7 seeds, this study sees" in app.text
         await fill_in(pilot, "number_sign", "1,")
-        assert "= 4 runs" in app.text and "one seed proves nothing" in app.text
+        assert "= 4 runs" in app.text and "one seed proves nothing" in app.text and "this study sees" not in app.text
         assert started == []
 
 
@@ -184,7 +185,7 @@ async def test_a_shipped_study_is_taken_with_what_it_expects(launching: App, sta
         assert isinstance(app.screen, Ask)
         await pilot.press("enter")
         await pilot.pause()
-        assert "ablate --study attention --seeds 3" in app.text
+        assert "ablate --study attention --seeds 5" in app.text
         await pilot.press("down")
         assert "expected: loss worse, recall worse" in app.text
         listed = app.text.partition("expected from the others")[2]
@@ -335,7 +336,7 @@ async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
     async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
-        if len(study.seeds) == 3:
+        if len(study.seeds) == 5:
             raise InputError("corpus is not here")
         await asyncio.sleep(60)
         return Estimate()
@@ -368,7 +369,7 @@ async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app
         assert isinstance(app.screen, Ask) and "already" in app.text
         await pilot.press("enter")
         await pilot.pause()
-        assert len(read_study(path).seeds) == 3
+        assert len(read_study(path).seeds) == 5
         await pilot.press("L")
         await pilot.pause()
         await pilot.press("end")  # below the studies that come with the program
@@ -381,7 +382,7 @@ async def test_the_command_and_the_toml_are_copied(app: App) -> None:
         builder = await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2,4")
         await pilot.press("C")
-        words = "tui-transformer ablate --preset demo --vary model.n_heads=2,4 --seeds 3 --name demo-study"
+        words = "tui-transformer ablate --preset demo --vary model.n_heads=2,4 --seeds 5 --name demo-study"
         assert app.clipboard == f"{words} --device cpu --runs-dir {app.runs_dir}"
         await pilot.press("t")
         await pilot.pause()
@@ -403,7 +404,7 @@ async def test_a_name_that_was_started_already_is_not_used_again(app: App) -> No
         await pilot.press("enter")
         await pilot.pause()
         assert builder._draft.study == replace(study, name="attention-2")
-        assert "ablate --study attention --seeds 3 --name attention-2" in app.text
+        assert "ablate --study attention --seeds 5 --name attention-2" in app.text
         await fill_in(pilot, "n", "demo-study")
         assert "has already been started" in app.text
 
@@ -415,7 +416,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(app: App) 
         await pilot.resize_terminal(40, 10)
         await until(pilot, lambda: "40 × 10" in " ".join(app.text.split()) and "VARIANT" not in app.text)
         await pilot.resize_terminal(60, 18)
-        await until(pilot, lambda: "n_heads-2" in app.text and "= 6 runs" in app.text)
+        await until(pilot, lambda: "n_heads-2" in app.text and "= 10 runs" in app.text)
 
 
 async def test_every_key_is_in_the_help(app: App) -> None:

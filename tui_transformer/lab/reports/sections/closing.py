@@ -8,6 +8,8 @@ from engine.lints import lint
 from engine.plain_files import read_plain
 from engine.release import version
 from engine.runs.reader import RunReader
+from tui_transformer.lab.analysis.entry import LAST
+from tui_transformer.lab.analysis.power import pooled, power_sentence
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
@@ -37,6 +39,10 @@ def _limits(context: ReportContext) -> Iterator[str]:
         yield say("limits.one-seed" if context.several else "limits.one-run")
     elif most < EXPLORATORY:
         yield say("limits.few-seeds", n=most)
+    for family in dict.fromkeys(standing.family for standing in standings if standing.group.study):
+        sd = pooled(family.differences.get(LAST.key, {}).values()) if family.primary is LAST else None
+        if family.baseline is not None and (said := power_sentence(most, len(family.groups), sd, language)):
+            yield said
     left_out = [standing for standing in standings if standing.group.left_out]
     if left_out:
         yield say("limits.left-out", names=context.names(left_out))

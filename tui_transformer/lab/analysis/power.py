@@ -1,0 +1,42 @@
+"""What a study can see, before it runs and after: the differences that it most likely calls better or worse."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.config.keys import flatten
+from engine.config.schema import RunConfig
+from tui_transformer.lab.analysis.entry import LAST
+from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.groups import Grouping
+from tui_transformer.lab.analysis.language import IN_USE, Language
+from tui_transformer.lab.analysis.statistics import Paired, detectable
+from tui_transformer.lab.analysis.verdict import VariantResults
+
+ALIKE = ("data.corpus", "objective.kind", "train.steps")  # of studies whose differences vary about as much
+
+
+def pooled(pairs: Iterable[Paired | None]) -> float | None:
+    """Return the standard deviation over seeds that differences share; None if none varies."""
+    known = [(pair.n - 1, pair.sd**2) for pair in pairs if pair is not None and pair.sd]
+    degrees = sum(n for n, _ in known)
+    return math.sqrt(sum(n * variance for n, variance in known) / degrees) if degrees else None
+
+
+def known_spread(runs_dir: Path, config: RunConfig) -> float | None:
+    """Return the `pooled` one of paired differences in loss, in nats, in a folder's studies like that of a config."""
+    look, asked = Folder(runs_dir).look(), flatten(config.dump())
+    results = VariantResults().of(Grouping().of(look.entries), look.studies)
+    compared = ((base.representative.config, r) for r in results if (base := r.family.baseline) is not None)
+    return pooled(r.difference(LAST) for ran, r in compared if all(ran.get(key) == asked.get(key) for key in ALIKE))
+
+
+def power_sentence(seeds: int, variants: int, sd: float | None = None, language: Language = IN_USE) -> str:
+    """Return what so many seeds of so many variants, baseline included, can see, in nats if `sd` is known; "" with one
+    seed, or nothing to compare.
+    """
+    if min(seeds, variants) < 2:
+        return ""
+    size = detectable(seeds, variants)
+    key, nats = ("power", "") if sd is None else ("power.known", LAST.amount(size * sd))
+    return language.say(key, n=seeds, size=f"{size:.1f}", nats=nats)
