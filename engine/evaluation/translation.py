@@ -19,11 +19,11 @@ from engine.runs.record_version import RECORDS
 BLEU_WORDS = {
     name: tokenizer
     for tokenizer, names in {
-        "zh": "zh zho chi cmn yue chinese mandarin cantonese",
-        "ja-mecab": "ja jpn japanese",
-        "char": "th tha thai lo lao km khm khmer my mya bur burmese",
+        "zh": ("zh", "zho", "chi", "cmn", "yue", "chinese", "mandarin", "cantonese"),
+        "ja-mecab": ("ja", "jpn", "japanese"),
+        "char": ("th", "tha", "thai", "lo", "lao", "km", "khm", "khmer", "my", "mya", "bur", "burmese"),
     }.items()
-    for name in names.split()
+    for name in names
 }
 EARLIER = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
 BY_CHARACTER = english(
