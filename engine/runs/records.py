@@ -273,8 +273,7 @@ class BestReader(Record):
 
     accuracy: Number  # share of texts that the best reader puts into the right class
     expected: Number  # the same over all texts that the grammar can make
-    # share that the best reader who does not see the order of words gets right; None if a bag of these tokens shows it
-    unordered: Number | None = None
+    unordered: Number | None = None  # that of the best reader without word order; None if a bag of tokens shows it
 
 
 class Lead(Record):
