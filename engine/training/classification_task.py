@@ -113,7 +113,9 @@ class ClassificationTask(Task):
             said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
             if not unordered:
                 said = english("texts whose class only word order reveals")
-            chance = round(reader.chance, 6) if unordered else None
+            guess = max(np.bincount(held_out[np.isin(held_out, corpus.ordered)])) / ordered  # always the same class
+            best = reader.chance if self.records < 3 else max(reader.chance, float(guess))
+            chance = round(best, 6) if unordered else None
             probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=chance),)
         return DataFacts.made(
             corpus=corpus.version,
