@@ -107,6 +107,7 @@ def perturbation_leak(
     device = row.tokens.device
     answers = places.answers.to(device)
     texts = [places.tokens] if row.source is None else [places.source, places.tokens]
+    unchanged: dict[int, Tensor] = {}  # by number of rows, which all read the same: one pass for many groups
     with torch.no_grad():
         at_once = _that_fit(model, answers.numel(), vocab_size, at_once)
         for start in range(0, len(tried), at_once):
@@ -119,29 +120,24 @@ def perturbation_leak(
                 hidden = False if text is None else text.to(device) >= answers[group][:, None]
                 other.append(torch.where(torch.as_tensor(hidden, device=device), drawn, part))
             up_to = answers[None] <= answers[group][:, None]
-            largest = _change(model, same, other, up_to, seed, row.at_targets)
+            if len(group) not in unchanged:
+                unchanged = {len(group): _answer(model, row, same, seed)}
+            largest = _change(unchanged[len(group)], _answer(model, row, other, seed), up_to)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
     return worst
 
 
-def _change(
-    model: nn.Module,
-    before: Sequence[Tensor | Positions],
-    after: Sequence[Tensor | Positions],
-    where: Tensor,
-    seed: int,
-    at_targets: Callable[[Tensor], Tensor] = lambda logits: logits,
-) -> float:
-    """Return the largest relative change of the logits at `where` (B, T) when the inputs change; the model draws with
-    the same seed both times. `at_targets` is the batch's.
-    """
-    passes = []
-    for inputs in (before, after):
-        seed_generators(where.device, seed)
-        logits = at_targets(model(*inputs))
-        passes.append(logits.to(widest_float(logits.device))[where])  # (places, V)
+def _answer(model: nn.Module, batch: Batch, inputs: Sequence[Tensor | Positions], seed: int) -> Tensor:
+    """Return the logits (B, T, V) for a batch's targets from these inputs, in a pass whose randomness is seeded."""
+    seed_generators(batch.tokens.device, seed)
+    return batch.at_targets(model(*inputs))
+
+
+def _change(before: Tensor, after: Tensor, where: Tensor) -> float:
+    """Return the largest relative change between logits (B, T, V) at `where` (B, T)."""
+    passes = [logits[where].to(widest_float(logits.device)) for logits in (before, after)]  # (places, V)
     return relative_change(*passes) if passes[0].numel() else 0.0
 
 
@@ -166,7 +162,8 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
     drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
     redrawn = batch(torch.where(hidden, drawn, windows))
     with torch.no_grad():
-        return _change(model, original.inputs, redrawn.inputs, hidden, seed)
+        before, after = (_answer(model, one, one.inputs, seed) for one in (original, redrawn))
+        return _change(before, after, hidden)
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
