@@ -138,9 +138,9 @@ class TextBatches:
 
     def windows(self, step: int, micro: int) -> Tensor:
         """Return (B, L) int64, as pure as the batches; B = 0 if an epoch's last step has no more."""
-        return self._taken(self._starts(step, micro))
+        return self._taken(self.starts(step, micro))
 
-    def _starts(self, step: int, micro: int) -> Tensor:
+    def starts(self, step: int, micro: int) -> Tensor:
         """Return the places (B, 1) where the windows start, on the CPU: a GPU need not be waited for."""
         if self.stride is not None:
             epoch, within = divmod(step - 1, self.steps_per_epoch)
@@ -166,7 +166,7 @@ class TextBatches:
         return self.tokens[sent(starts, self.tokens.device) + self._window].long()
 
     def batch(self, step: int, micro: int) -> Batch:
-        starts = self._starts(step, micro)
+        starts = self.starts(step, micro)
         made = self.objective.batch(self._taken(starts), mask_generator(self.seed, step, micro))
         if self.boundary is None:
             return made

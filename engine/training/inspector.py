@@ -8,7 +8,7 @@ from engine.data.loader import Examples
 from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.scorers import evaluation_batch
-from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
+from engine.evaluation.verdict import BROKEN, INERT, LEAK, OK, Verdict, When
 from engine.language import english
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
@@ -77,6 +77,10 @@ class Inspector:
         self._curve("after", step)
         best = self._reader.summary.best or Scores()
         self.note(majority_only(best, self.facts, step=step))
+        last, average = self._reader.summary.last, self._reader.summary.ema
+        if step > 1 and last is not None and average is not None and last.loss == average.loss:
+            why = english("the weights and their moving average have the same scores: one is taken for the other")
+            self.note(Verdict("moving average", "after", step, BROKEN, 0.0, why))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = english(

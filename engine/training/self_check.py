@@ -11,20 +11,28 @@ import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.sections import END, OptimizerConfig
-from engine.data.loader import Examples
+from engine.data.loader import Examples, TextBatches
 from engine.data.objectives import IGNORED, Batch
-from engine.evaluation.checks import order_check, redraw
+from engine.data.padding import stands_at
+from engine.data.rows import BucketedBatches, Specials
+from engine.data.tokenizers import AnyTokenizer
+from engine.evaluation.checks import order_check, places_to_try, redraw
 from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.reference import Reference
 from engine.evaluation.verdict import BROKEN, OK, Verdict
+from engine.generation.beam import penalty_of, translate_batch
 from engine.generation.sampling import SampledStep, Sampling, stream_batch
 from engine.language import english
 from engine.model import size
@@ -32,7 +40,8 @@ from engine.model.decoding import Predictor
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from engine.model.visibility import self_attention
-from engine.training.optimizer import decay_groups
+from engine.ranks import Ranks
+from engine.training.checkpoint import MOVING, WEIGHTS, save_moving_average
 from engine.training.step import Stepper
 from engine.training.task import Task
 from engine.training.written_out import Fault, check_own_batches, check_small_corpus
@@ -60,6 +69,9 @@ FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling i
 ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
 PAST_THE_END = 24  # tokens sampled after the context is full
 GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
+LONG = 4096  # tokens, of a context of more than `TOKENS`, that a copy with one head reads
+FAR, FAR_PLACES = 12, 6  # tokens of the short texts that begin anywhere in it, and how many they are
+BEAM, WRITTEN, READ = 3, 12, 16  # hypotheses, and most tokens of one and of its source
 
 # Checks of training
 BATCH_TOKENS = 64  # of a batch that a copy is trained on
@@ -73,6 +85,9 @@ DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing fr
 DROPPED_SEEDS = range(1, 21)  # a whole layer of a single row may be dropped twice in a row
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
+AVERAGE_LIMIT = 1e-3  # of how far the moving average is from the weights
+ORDERED, DRAWN = 2048, 64  # most micro-batches tried of examples in order, and of windows at random places
+ENOUGH, BY_CHANCE = 20, 1e-10  # pairs of batches of which half are not equal by chance; a chance
 
 
 def self_check(
@@ -84,7 +99,7 @@ def self_check(
     def reseeded(seed: int) -> Examples:
         return task.batches(config.model_copy(update={"seed": seed}), device)
 
-    few = FewRows(task.batches(config, device), min(config.train.accumulation, PIECES))
+    few = FewRows(stream := task.batches(config, device), min(config.train.accumulation, PIECES))
     with torch.random.fork_rng([]), torch.enable_grad():
         copy = small_copy(config, min(model.vocab_size, WORDS))
         reader = reading_copy(config, few.objective.vocab_size)
@@ -93,13 +108,16 @@ def self_check(
             english("parameters"): lambda: check_parameters(config, model, copy),
             english("reference"): lambda: check_reference(copy),
             english("source"): lambda: check_source(copy),
-            english("cache parity"): lambda: check_cache(copy),
+            english("padding"): lambda: check_padding(copy, few.objective.pools, type(few.first[0])),
+            english("cache parity"): lambda: check_cache(config, copy),
             english("sampling"): lambda: check_sampling(copy),
+            english("beams"): lambda: check_beams(config, copy),
             english("gradient"): lambda: check_gradient(config, reader, few),
-            english("update"): lambda: check_update(config, reader, few),
+            english("update"): lambda: check_update(config, reader, few, task.tokenizer),
             english("dropout"): lambda: check_dropout(config, reader, few),
             english("seed"): lambda: check_seed(config, copy, reseeded),
             english("examples"): lambda: check_examples(config, task, reader),
+            english("batches"): lambda: check_batches(config, stream),
         }
         found = []
         for name, check in checks.items():
@@ -147,7 +165,7 @@ class SmallCopy:
 
     def inputs(self, length: int | None = None, source_seed: int = 0) -> tuple[Tensor, ...]:
         rows = ROWS if self.length <= TOKENS // 4 else 1
-        wanted = self.length if length is None else min(length, self.length)
+        wanted = self.length if length is None else min(length, self.model.context_length)
         tokens = _random_tokens(rows, wanted, self.network.vocab_size, 1)
         if not self.network.reads_source:
             return (tokens,)
@@ -293,20 +311,62 @@ def check_source(copy: SmallCopy) -> Verdict | None:
 
 
 @torch.no_grad()
-def check_cache(copy: SmallCopy) -> Verdict:
+def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | None:
+    """Does a row that is read both ways give the same logits padded, next to a longer one, as alone?"""
+    inputs = copy.inputs(length=READ)
+    read = inputs[0][:1, :READ].expand(2, -1)
+    lengths = [read.shape[1], read.shape[1] // 2]
+    if not (copy.network.reads_source or pools) or 0 in lengths:
+        return None
+
+    def logits(read: Tensor, at: Positions | None) -> Tensor:
+        text, source = (read, None) if len(inputs) == 1 else (inputs[1][:1].expand(len(read), -1), read)
+        batch = kind(text, text, 0, source, at)
+        return batch.at_targets(copy.network(*batch.inputs))
+
+    alone = torch.cat([logits(read[:1, :length], None) for length in lengths])
+    worst = relative_error(logits(read, stands_at(lengths, "cpu")), alone)
+    wrong = english("padding changes predictions (relative error {worst:.1g})", worst=worst)
+    right = english("a row gives the same predictions with padding as alone")
+    return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+
+
+@torch.no_grad()
+def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     if not copy.network.has_cache:
         return _verdict("cache parity", "", english("an encoder reads the whole text at once, so there is no cache"))
     inputs = copy.inputs()
-    worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
+    length = inputs[-1].shape[1]
+    beyond, more = _long_cache_difference(config, copy) if copy.model.context_length > length else (0.0, "")
+    worst = max(cache_difference(copy.network, *inputs), beyond)
     wrong = english(
-        "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong",
-        worst=worst,
+        "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong", worst=worst
     )
     right = english(
         "decoding with a cache gives the same logits as one full pass over {length:,} tokens", length=length
     )
-    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said + more, worst)
+
+
+def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, str]:
+    """`cache_difference` of a long context at a bounded cost, and what was read: a copy with one head reads its first
+    `LONG` tokens, the last of them one by one, and short texts that begin anywhere in it.
+    """
+    model, width, layers = copy.model, copy.model.head_width, tuple(dict.fromkeys(copy.model.layers))
+    one_head = {"n_heads": 1, "n_kv_heads": 1, "d_model": width, "d_ff": min(model.d_ff, 4 * width)}
+    narrow = small_copy(config, copy.network.vocab_size, layers=layers, n_layers=max(1, len(layers)), **one_head)
+    *source, tokens = narrow.inputs(length=LONG)
+    n, last, text = tokens.shape[1], model.context_length, tokens[:, :FAR]
+    worst = cache_difference(narrow.network, *source, tokens, growth=(n - FAR, n))
+    predictor = Predictor(narrow.network, source[0] if source else None)
+    for start in (TOKENS - FAR + place for place in places_to_try(last - TOKENS + 2, FAR_PLACES, 0)):
+        predictor.begin()
+        predictor.cache.length = start
+        read = [predictor.feed(part) for part in torch.split(text, [2, *[1] * (FAR - 2)], dim=1)]
+        full = narrow.network(*source, text, at=Positions.consecutive(FAR, start))
+        worst = max(worst, relative_error(torch.stack(read, dim=1), full[:, 1:]))
+    return worst, english("; with one head, over {n:,} tokens, and at places up to token {last:,}", n=n, last=last)
 
 
 @torch.no_grad()
@@ -388,6 +448,36 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
     return _verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
 
 
+@torch.no_grad()
+def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
+    """Has each hypothesis of a beam search the score of one pass over its tokens, and is a beam of 1 greedy?"""
+    network, generation, (first, *_) = copy.network, config.generation, copy.inputs()
+    if not config.task.uses("evaluation.beam", config):
+        return None
+    special, reads = Specials.after(network.vocab_size - len(config.special_tokens)), network.reads_source
+    read = first[0, : max(1, min(READ, copy.model.context_length // 2))] % special.pad
+    sources, lengths = torch.stack((read, read.flip(0))), [len(read), max(1, len(read) // (2 if reads else 1))]
+    penalty = penalty_of(generation.length_penalty, generation.alpha)
+    how: dict[str, Any] = {"penalty": penalty, "specials": special, "allowed": special.pad, "max_length": [WRITTEN] * 2}
+    words, at = torch.tensor([*range(special.pad), special.end]), stands_at(lengths, "cpu") if reads else None
+    worst, n = 0.0, 0
+    for beam in (1, BEAM):
+        found = translate_batch(network, sources, at, beam=beam, n_best=beam, **how)
+        for row, one in [(row, one) for row, best in enumerate(found) for one in best]:
+            written = torch.tensor([*one.tokens, *([special.end] if one.finished else [])])
+            source = sources[row : row + 1, : lengths[row]]
+            begun = torch.tensor([[special.start]]) if reads else source
+            logits = network(*[source][:reads], torch.cat((begun, written[None, :-1]), dim=1))
+            log_p = logits[0, begun.shape[1] - 1 :].log_softmax(-1)
+            score = log_p.gather(1, written[:, None]).sum() / penalty(len(written))
+            greedy = torch.equal(words[log_p[:, words].argmax(-1)], written)
+            error = relative_error(score.new_tensor(one.score), score)
+            worst, n = max(worst, error if greedy or beam > 1 else math.inf), n + 1
+    wrong = english("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
+    right = english("{n} hypotheses of beam search have the scores of a full pass, and a beam of 1 is greedy", n=n)
+    return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+
+
 # Does training do what the config says? Each check recomputes from the papers' formulas what the run's own code does in
 # a few steps on a small copy.
 
@@ -420,12 +510,15 @@ def _cut(batch: Batch, rows: int) -> Batch:
     return type(batch)(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 
-def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> Stepper:
-    """A stepper for a copy: as the config says, but in exact arithmetic."""
-    exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip}
+def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float, rank: int = 0, of: int = 1) -> Stepper:
+    """A stepper for a copy: as the config says, but in exact arithmetic; or that of one rank, without the others."""
+    exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip, "exact_sum": "on"}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
-    return Stepper(alike, copy.network.train(), few, deferred=False)
+    ranks = Ranks(torch.device("cpu"))
+    ranks.rank, ranks.size = rank, of
+    ranks.gathered = lambda numbers: [batch.n_targets for batch in few.first]  # type: ignore[method-assign]
+    return Stepper(alike, copy.network.train(), few, deferred=False, ranks=ranks)
 
 
 def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
@@ -434,13 +527,20 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     if z_loss:  # a usual one is too small to be seen
         larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
         config = config.model_copy(update={"objective": larger})
-    copy, stepped = small.another(), small.another()
-    _stepper(config, stepped, few, 0.0).step(1)
-    found = _gradient_of(stepped)
-    worst = relative_error(found, _mean_gradient(config, copy, few))
-    wrong = ""
+    copy, wrong = small.another(), ""
+    expected = _mean_gradient(config, copy, few)
+    for ranks in sorted({1, len(few.first)}):  # alone, and one for each micro-batch
+        parts = [small.another() for _ in range(ranks)]
+        for rank, part in enumerate(parts):
+            _stepper(config, part, few, 0.0, rank, ranks).step(1)
+        found = torch.stack([_gradient_of(part) for part in parts]).sum(0)
+        worst = relative_error(found, expected)
+        if not worst <= GRADIENT_LIMIT:
+            break
     if not worst <= GRADIENT_LIMIT:
         because = english("the loss, its mean or the sum over micro-batches does not match the config")
+        if ranks > 1:
+            because = english("{ranks} ranks do not share its micro-batches", ranks=ranks)
         if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
             because = english(
                 "each micro-batch's loss is divided by its own number of targets instead of the whole step's"
@@ -492,15 +592,16 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: b
     return found
 
 
-def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
-    """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
+def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: AnyTokenizer) -> Verdict:
+    """Do rate, clipping, decay, update and moving average follow the config at the start, half-way and at the end?"""
     copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
         norm = float(_mean_gradient(config, copy, few).norm())
         clip = min(clip, norm / 2) if norm > 0.0 else clip
     stepper = _stepper(config, copy, few, clip)
     named = dict(copy.network.named_parameters())
-    decayed = set(decay_groups(copy.network, optimizer.decay)["decayed"])
+    decayed, ema = {n for n, p in named.items() if decays(optimizer.decay, n, p)}, config.train.ema
+    average: dict[str, Tensor] = {}
     moments = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in named.items()}
     warmup, last = optimizer.warmup, config.train.steps
     assert isinstance(warmup, int)
@@ -527,14 +628,18 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
             )
         else:
             wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
+        average = {n: ema * average.get(n, p.detach()) + (1.0 - ema) * p.detach() for n, p in named.items()}
         if wrong:
             break
+    if ema and not wrong:
+        wrong = _wrong_average(copy, stepper, average, tokenizer)
     clipped = english(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
     decay = (
         english(", weight decay {weight_decay:g}", weight_decay=optimizer.weight_decay)
         if optimizer.weight_decay
         else ""
     )
+    decay += english(", moving average {ema:g}", ema=ema) if ema else ""
     at = ", ".join(f"{step:,}" for step in steps)
     right = english(
         "learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas",
@@ -543,6 +648,29 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         at=at,
     )
     return _verdict("update", wrong, right + copy.said)
+
+
+def decays(which: str, name: str, weight: Tensor) -> bool:
+    """Whether weight decay touches a parameter, by its name and shape; `which` is `optimizer.decay`."""
+    if "positions." in name or ".scheme." in name:
+        return which in ("matrices-and-positions", "all")
+    if weight.dim() < 2:
+        return which == "all"
+    return which != "linear-weights" or not name.endswith("embedding.weight")
+
+
+def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor], tokenizer: AnyTokenizer) -> str:
+    """What is wrong with the checkpoint `ema`, which should have this average; "" if nothing."""
+    live = {name: weight.detach().clone() for name, weight in copy.network.named_parameters()}
+    with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
+        (saved := Path(folder) / "checkpoints").mkdir()
+        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, tokenizer)
+        found = load_file(saved / MOVING / WEIGHTS)
+    for name, expected in average.items():
+        room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
+        if not (found[name] - expected).abs().max() <= room:
+            return english("the checkpoint 'ema' has another {name} than the moving average of the weights", name=name)
+    return ""
 
 
 def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
@@ -755,3 +883,40 @@ def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     except Fault as fault:
         return _verdict("examples", str(fault), "")
     return _verdict("examples", "", f"{own}; {small}")
+
+
+def check_batches(config: RunConfig, stream: Examples) -> Verdict:
+    """Does an epoch read each example once, in its own order, and do random windows come from all of the text?"""
+    micros, total, random, moved = config.train.accumulation, config.train.steps * config.train.accumulation, False, 0
+    if isinstance(stream, TextBatches):
+        random, stride, window = stream.stride is None, stream.stride or 1, stream.objective.window
+        n, moved = (stream.tokens.numel() - window) // stride + 1, window if stream.boundary is not None else 0
+        per_epoch = -(-n // (config.train.batch_size * micros))
+    else:
+        assert isinstance(stream, BucketedBatches)
+        n = len(stream.lengths(0))
+    read: list[list[Any]] = [[], []]  # (B,) examples of each batch, by epoch; windows at random places in turn
+    for at in places_to_try(total + 1, DRAWN, 0) if random else range(min(total, ORDERED)):
+        step, micro = 1 + at // micros, at % micros
+        if isinstance(stream, BucketedBatches):
+            epoch, batch = stream.rows(step, micro)
+        else:
+            epoch = int(len(read[0]) > len(read[1])) if random else (step - 1) // per_epoch
+            starts = stream.starts(step, micro)[:, 0]
+            batch = torch.where(starts % stride == 0, starts // stride, -1).numpy()
+        if epoch > 1:
+            break
+        read[epoch].append(batch)
+    orders = [np.concatenate(batches) for batches in read if batches]
+    tried, again = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
+    nearly_all = BY_CHANCE ** (1 / len(tried)) * n - moved  # of the text, but for a chance of `BY_CHANCE`
+    once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
+    wrong = ""
+    if tried.min() < 0 or tried.max() >= n or not (once or random):
+        wrong = english("an epoch reads some examples twice or not at all, or what is not in the data")
+    elif random and min(n - tried.min(), 1 + tried.max()) < nearly_all:
+        wrong = english("windows at random places come from only a part of the text")
+    elif len(again) >= ENOUGH and 2 * sum(again) > len(again) and n >= 100 * max(1, moved):
+        wrong = english("later batches are those before them again")
+    how = english("windows from all of the text") if random else english("each example once per epoch, in a new order")
+    return _verdict("batches", wrong, english("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))

@@ -121,7 +121,7 @@ def test_the_documents_grid_has_every_network() -> None:
 
 
 def test_cached_logits_equal_full_logits(cell) -> None:
-    verdict = check_cache(small_copy(cell, VOCAB))
+    verdict = check_cache(cell, small_copy(cell, VOCAB))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 

@@ -190,11 +190,12 @@ def _first_kind_for_all(network: Network, capacity: int = 0, source: object = No
 
 @pytest.mark.parametrize("layers", [["window", "global"], ["global", "window"], list(EVERY_FOURTH)])
 def test_a_cache_that_forgets_the_kind_of_a_layer_is_heard(monkeypatch, layers: list[str]) -> None:
-    copy = small_copy(of(layers=layers, n_layers=4, context_length=64), VOCAB)
-    assert has_simple_steps(copy.network) and check_cache(copy).verdict == "ok"  # type: ignore[union-attr]
+    config = of(layers=layers, n_layers=4, context_length=64)
+    copy = small_copy(config, VOCAB)
+    assert has_simple_steps(copy.network) and check_cache(config, copy).verdict == "ok"
     monkeypatch.setattr(type(copy.network), "new_cache", _first_kind_for_all)
-    found = check_cache(copy)
-    assert found is not None and found.verdict == "BROKEN" and "samples are wrong" in found.why
+    found = check_cache(config, copy)
+    assert found.verdict == "BROKEN" and "samples are wrong" in found.why
 
 
 @pytest.mark.parametrize("wrong", [[], ["global none", "window"], ["window", "global"], ["window none", "global none"]])

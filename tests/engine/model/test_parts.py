@@ -136,7 +136,7 @@ def test_no_leak(cell) -> None:
 
 def test_a_cache_and_single_steps_give_the_full_pass(cell) -> None:
     copy = small_copy(cell, VOCAB)
-    verdict = check_cache(copy)
+    verdict = check_cache(cell, copy)
     assert verdict is None or (verdict.verdict == "ok" and verdict.value <= 1e-10)
     model = network(cell)
     with torch.inference_mode():

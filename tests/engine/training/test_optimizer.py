@@ -10,7 +10,8 @@ from engine.model.transformer import NETWORKS, build_model
 from engine.runs.reader import RunReader
 from engine.schemes import learning_rate
 from engine.training.assemble import assemble
-from engine.training.optimizer import decay_groups, make_optimizer, orthogonalised
+from engine.training.optimizer import DECAYED, decay_groups, make_optimizer, orthogonalised
+from engine.training.self_check import decays
 from tests.engine.model.cells import VOCAB, cells, name
 
 
@@ -139,6 +140,9 @@ def test_every_parameter_of_every_network_has_a_decay_group() -> None:
         for plain in groups["decayed"]:
             assert not plain.endswith("bias"), (name(cell), plain)
             assert not any(part in plain for part in ("norm", "positions", "scheme")), (name(cell), plain)
+        for which in DECAYED:
+            found = {n for n, weight in model.named_parameters() if decays(which, n, weight)}
+            assert found == set(decay_groups(model, which)["decayed"]), (name(cell), which)
 
 
 def test_nanogpts_decay_takes_all_of_two_dimensions_or_more_and_nothing_else() -> None:

@@ -18,13 +18,14 @@ from torch import nn
 from engine.config import presets
 from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
-from engine.data import loader, objectives
+from engine.data import loader, objectives, rows
 from engine.evaluation import metrics
 from engine.model import attention, decoding, dropout, heads, initialisation, layers, positions, transformer
-from engine.model.cache import KeyValueCache
+from engine.model.cache import Cache, KeyValueCache
 from engine.model.visibility import Visibility
+from engine.ranks import Ranks
 from engine.runs.reader import RunReader
-from engine.training import assemble, inspector, optimizer, self_check, step
+from engine.training import assemble, checkpoint, inspector, optimizer, self_check, step, trainer
 from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tests.run_checks import minimal_leak_probe
@@ -44,13 +45,15 @@ TRANSLATING = (
     *("data.corpus_size=600", "data.bpe_size=400", "evaluation.every=0", "evaluation.sample_every=0"),
     *("evaluation.translations=4", "optimizer.warmup=1"),
 )
+CLASSIFYING = ("train.threads=1", "train.steps=2", "data.corpus_size=600", "evaluation.every=0", "optimizer.warmup=1")
+SETTINGS_OF = {"demo": SMALL, "bulletins": CLASSIFYING}  # else TRANSLATING
 DROPPING = tuple(f"model.{name}=0.2" for name in self_check.DROPOUTS)
 WINDOW = ("model.attention=window", "model.window=16")
 
 
 @cache
 def configured(preset: str, changes: tuple[str, ...]) -> RunConfig:
-    wanted = (SMALL if preset == "demo" else TRANSLATING) + changes
+    wanted = SETTINGS_OF.get(preset, TRANSLATING) + changes
     return presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in wanted])
 
 
@@ -284,6 +287,40 @@ def _steps_at(place: Callable[[int], int]) -> Plant:
     return plant
 
 
+def _chunks_one_ahead_from(place: int) -> Plant:
+    """Decoding of several tokens at once with positions that are one too large from a place on."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = positions.Positions.consecutive.__func__
+
+        def consecutive(cls, length, start=0, device=None):
+            return real(cls, length, start + (start >= place), device)
+
+        patch.setattr(positions.Positions, "consecutive", classmethod(consecutive))
+
+    return plant
+
+
+def _beams_not_reordered(patch: pytest.MonkeyPatch) -> None:
+    real = Cache.select
+
+    def select(self, rows, *, same_sources=False):
+        real(self, torch.arange(len(rows)) if rows.any() and rows.max() == len(rows) - 1 else rows)
+
+    patch.setattr(Cache, "select", select)
+
+
+def _padding_votes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(objectives.PooledBatch, "at_targets", lambda self, logits: logits.mean(1, keepdim=True))
+
+
+def _padding_is_seen(patch: pytest.MonkeyPatch) -> None:
+    real = Visibility.__call__
+    patch.setattr(
+        Visibility, "__call__", lambda self, q, k: real(self, q, k) | ((not self.causal) & (q >= 0) & (k < 0))
+    )
+
+
 def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
     real = KeyValueCache._buffer_for
 
@@ -392,6 +429,57 @@ def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step.Stepper, "_gradients", gradients)
 
 
+def _the_same_on_both_ranks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ranks, "mine", lambda self, shards: self.block(0, shards))
+
+
+def _live_weights_for_the_average(patch: pytest.MonkeyPatch) -> None:
+    real = checkpoint._put_and_write
+
+    def put_and_write(run, name, step, model, weights, tokenizer):
+        real(run, name, step, model, checkpoint.weights_of(model), tokenizer)
+
+    patch.setattr(checkpoint, "_put_and_write", put_and_write)
+
+
+def _average_upside_down(patch: pytest.MonkeyPatch) -> None:
+    real = step.Stepper.__init__
+
+    def init(self, *arguments, **settings):
+        real(self, *arguments, **settings)
+        self._ema = 1.0 - self._ema
+
+    patch.setattr(step.Stepper, "__init__", init)
+
+
+def _gains_decay(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(optimizer.DECAYED, "matrices", optimizer.DECAYED["all"])
+
+
+def _starts(change: Callable[[torch.Tensor], torch.Tensor]) -> Plant:
+    """Windows of a text that start elsewhere."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = loader.TextBatches.starts
+        patch.setattr(loader.TextBatches, "starts", lambda self, *at: change(real(self, *at)))
+
+    return plant
+
+
+def _repeated(module) -> Plant:
+    """Seeds of batches that ignore the step and the epoch."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = module.seed_for
+
+        def seed_for(seed, *rest):
+            return real(seed, *(part if isinstance(part, str) else 0 for part in rest))
+
+        patch.setattr(module, "seed_for", seed_for)
+
+    return plant
+
+
 def _clipping_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(nn.utils, "clip_grad_norm_", lambda weights, most: nn.utils.get_total_norm(w.grad for w in weights))
 
@@ -432,6 +520,7 @@ class Bug:
     preset: str = "demo"
 
 
+STRIDE = ("data.window_stride=40", "train.steps=150")
 WRITTEN_OUT = ("model.backend=reference",)
 LEAK = {"leak"}
 BUGS = {
@@ -482,6 +571,16 @@ BUGS = {
     "last layer dead": Bug(_last_layer_dead, {"parameters", "reference", "cache parity", "sampling"}),
     "decoding one position ahead": Bug(_steps_at(lambda at: at + 1), {"cache parity", "sampling"}),
     "decoding stuck at position 100": Bug(_steps_at(lambda at: min(at, 100)), {"cache parity", "sampling"}),
+    "decoding one position ahead from token 1,060 on": Bug(
+        _steps_at(lambda at: at + (at >= 1060)), {"cache parity"}, ("model.context_length=1200",)
+    ),
+    "the same of several tokens at once": Bug(
+        _chunks_one_ahead_from(1060), {"cache parity"}, ("model.context_length=1200",)
+    ),
+    "beam search does not reorder its cache": Bug(_beams_not_reordered, {"beams"}, preset="phrasebook"),
+    "the same in a decoder": Bug(_beams_not_reordered, {"beams"}, preset="headlines-decoder"),
+    "padding has a vote": Bug(_padding_votes, {"padding"}, preset="bulletins"),
+    "padding of a source is seen": Bug(_padding_is_seen, {"padding", "beams"}, preset="phrasebook"),
     "cache forgets as it grows past 64": Bug(_cache_forgets_as_it_grows, {"cache parity"}),
     "n_heads ignored": Bug(_heads_ignored, {"reference"}, ("model.position=sinusoidal", "model.qk_norm=none")),
     "1/√Dh missing": Bug(_no_scale, {"reference"}),
@@ -505,6 +604,20 @@ BUGS = {
     "a group's rate ignored": Bug(_own_rate_ignored, {"update"}, ("optimizer.head_lr=1e-4",)),
     "Muon takes queries, keys and values for one matrix": Bug(
         _orthogonalised_together, {"update"}, ("optimizer.kind=muon",)
+    ),
+    "every rank has the same micro-batches": Bug(_the_same_on_both_ranks, {"gradient"}, ("train.accumulation=2",)),
+    "the moving average is the weights": Bug(_live_weights_for_the_average, {"update"}, ("train.ema=0.9",)),
+    "the moving average with its decay upside down": Bug(
+        _average_upside_down, {"update"}, ("train.ema=0.9", "train.steps=40")
+    ),
+    "gains decay": Bug(_gains_decay, {"update"}),
+    "windows from half of the text": Bug(_starts(lambda starts: starts // 2), {"batches"}, ("train.steps=60",)),
+    "windows of half a stride": Bug(_starts(lambda starts: starts // 2), {"batches"}, STRIDE),
+    "the second window for the first": Bug(_starts(lambda starts: starts.clamp(min=40)), {"batches"}, STRIDE),
+    "the same random windows at every step": Bug(_repeated(loader), {"batches"}, ("train.steps=60",)),
+    "the same order in every epoch": Bug(_repeated(loader), {"batches"}, STRIDE),
+    "the same order of sentences in every epoch": Bug(
+        _repeated(rows), {"batches"}, ("train.steps=300",), preset="phrasebook"
     ),
     "schedule ignored": Bug(_schedule_ignored, {"update"}),
     "seed ignored": Bug(_seed_ignored_by(initialisation, loader), {"seed"}),
@@ -546,7 +659,7 @@ def test_a_run_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch) -> None:
 @PLANTED
 def test_check_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
     bug.plant(monkeypatch)
-    changes = (SMALL if bug.preset == "demo" else TRANSLATING) + bug.changes
+    changes = SETTINGS_OF.get(bug.preset, TRANSLATING) + bug.changes
     words = [word for change in changes for word in ("--set", change)]
     arguments = ["check", "--preset", bug.preset, *words, "--device", "cpu", "--json", "--runs-dir", str(tmp_path)]
     assert main(arguments) == 1
@@ -588,6 +701,33 @@ def test_a_run_is_the_same_to_the_last_bit_with_and_without_its_self_check(name:
     assert found[0] == found[1]
 
 
+def _average_scored_for_the_weights(patch: pytest.MonkeyPatch) -> None:
+    real = trainer.Trainer._evaluate
+
+    def evaluate(self):
+        own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
+        kept = self.stepper.optimizer.state
+        checkpoint.put_weights(self.model, {name: kept[p]["ema"] for name, p in self.model.named_parameters()})
+        real(self)
+        checkpoint.put_weights(self.model, own)
+
+    patch.setattr(trainer.Trainer, "_evaluate", evaluate)
+
+
+@pytest.mark.usefixtures("minimal_leak_probe")
+@pytest.mark.parametrize("plant", [None, _live_weights_for_the_average, _average_scored_for_the_weights])
+def test_weights_that_are_taken_for_their_average_are_heard_at_the_end(
+    plant: Plant | None, tmp_path, monkeypatch
+) -> None:
+    if plant is not None:
+        plant(monkeypatch)
+    monkeypatch.setattr(inspector, "self_check", lambda *_: [])
+    ready = assemble.assemble(miniature("baseline", "train.ema=0.9"), runs_dir=tmp_path, name="run", device="cpu")
+    assert ready.trainer.run().state == "finished"
+    found = [v.verdict for v in RunReader(ready.path).verdicts if v.check == "moving average"]
+    assert found == ([] if plant is None else ["BROKEN"])
+
+
 @pytest.mark.usefixtures("minimal_leak_probe")
 def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> None:
     ready = assemble.assemble(miniature("baseline"), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(3))
@@ -603,3 +743,14 @@ def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
     assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
     assert self_check.small_copy(configured("demo", ()), self_check.WORDS).said == ""
+
+
+@pytest.mark.parametrize("preset", ["demo", "reverse"])
+@pytest.mark.parametrize("place", [1_060, 4_090, 90_000, 99_999])
+def test_a_wrong_position_is_heard_at_the_end_of_a_long_context(preset: str, place: int, monkeypatch) -> None:
+    longer = ("model.context_length=100000", *(("model.source_length=64",) if preset == "reverse" else ()))
+    config = presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in longer])
+    small = self_check.small_copy(config, self_check.WORDS)
+    (_steps_at(lambda at: at + (at >= place)) if preset == "demo" else _chunks_one_ahead_from(place))(monkeypatch)
+    with torch.no_grad():
+        assert self_check._long_cache_difference(config, small)[0] > self_check.LIMIT

@@ -15,6 +15,8 @@ from engine.runs.records import Notes, VerdictRecord
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 CHECKS = {  # what they look at, by name
     "answers": tr("answers"),
+    "batches": tr("batches"),
+    "beams": tr("beams"),
     "cache parity": tr("cache parity"),
     "curve": tr("curve"),
     "decoding": tr("decoding"),
@@ -23,8 +25,10 @@ CHECKS = {  # what they look at, by name
     "gradient": tr("gradient"),
     "leak": tr("leak"),
     "learning": tr("learning"),
+    "moving average": tr("moving average"),
     "order": tr("order"),
     "overlap": tr("overlap"),
+    "padding": tr("padding"),
     "parameters": tr("parameters"),
     "plausible": tr("plausible"),
     "reference": tr("reference"),
