@@ -67,6 +67,7 @@ EARLIER = (
     english("each micro-batch is divided by its own number of targets instead of the whole step's"),
     english("{what} changes the predictions (by up to {change:.2g} in a logit)"),
     english("the head starts fresh: it predicts something else than before"),
+    english("skipped: not enough memory ({error})"),
     english("the update of {name} is not that of {kind} with {settings}"),
     english("the model can tell token order ({schemes} positions)"),
     english("objective.kind = 'next-token', and byte pairs"),

@@ -126,8 +126,8 @@ def self_check(
                 found.append(check())
             except Exception as error:  # a failure too
                 said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                if isinstance(error, MemoryError) or "memory" in str(error):
-                    found.append(_verdict(name, "", english("skipped: not enough memory ({error})", error=said)))
+                if isinstance(error, MemoryError | OSError) or "memory" in str(error):
+                    found.append(_verdict(name, "", english("skipped: out of memory or disk ({error})", error=said)))
                 else:
                     found.append(_verdict(name, english("the check failed with an error: {error}", error=said), ""))
     return [verdict for verdict in found if verdict is not None]
@@ -631,8 +631,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: A
         average = {n: ema * average.get(n, p.detach()) + (1.0 - ema) * p.detach() for n, p in named.items()}
         if wrong:
             break
-    if ema and not wrong:
-        wrong = _wrong_average(copy, stepper, average, tokenizer)
+    wrong = wrong or (_wrong_average(copy, stepper, average, tokenizer) if ema else "")
     clipped = english(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
     decay = (
         english(", weight decay {weight_decay:g}", weight_decay=optimizer.weight_decay)

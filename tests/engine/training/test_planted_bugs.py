@@ -738,6 +738,17 @@ def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> Non
     assert RunReader(ready.path).verdicts[: len(before)] == before
 
 
+@pytest.mark.usefixtures("minimal_leak_probe")
+def test_a_full_disk_is_no_bug(tmp_path, monkeypatch) -> None:
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(self_check, "save_moving_average", full)
+    reader, _ = begun(configured("demo", ("train.ema=0.9",)), tmp_path)
+    assert reader.badges == {}
+    assert "out of memory or disk" in next(v.why for v in reader.verdicts if v.check == "update")
+
+
 def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
     copy = self_check.small_copy(presets.resolve(presets.find("gpt2-small")), self_check.WORDS)
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
