@@ -41,7 +41,7 @@ from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from engine.model.visibility import self_attention
 from engine.ranks import Ranks
-from engine.training.checkpoint import MOVING, WEIGHTS, save_moving_average
+from engine.training.checkpoint import MOVING, WEIGHTS, Common, save_moving_average
 from engine.training.step import Stepper
 from engine.training.task import Task
 from engine.training.written_out import Fault, check_own_batches, check_small_corpus
@@ -663,7 +663,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     live = {name: weight.detach().clone() for name, weight in copy.network.named_parameters()}
     with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
         (saved := Path(folder) / "checkpoints").mkdir()
-        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, tokenizer)
+        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, Common(tokenizer, {}))
         found = load_file(saved / MOVING / WEIGHTS)
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
