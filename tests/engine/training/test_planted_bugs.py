@@ -579,7 +579,7 @@ BUGS = {
     ),
     "beam search does not reorder its cache": Bug(_beams_not_reordered, {"beams"}, preset="phrasebook"),
     "the same in a decoder": Bug(_beams_not_reordered, {"beams"}, preset="headlines-decoder"),
-    "padding has a vote": Bug(_padding_votes, {"padding"}, preset="bulletins"),
+    "padding has a vote": Bug(_padding_votes, {"padding", "examples"}, preset="bulletins"),
     "padding of a source is seen": Bug(_padding_is_seen, {"padding", "beams"}, preset="phrasebook"),
     "cache forgets as it grows past 64": Bug(_cache_forgets_as_it_grows, {"cache parity"}),
     "n_heads ignored": Bug(_heads_ignored, {"reference"}, ("model.position=sinusoidal", "model.qk_norm=none")),
