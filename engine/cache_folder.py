@@ -13,7 +13,7 @@ from platformdirs import user_cache_path
 from engine.command_line import PROGRAM
 
 CACHE = "TUI_TRANSFORMER_CACHE"  # names a folder other than the platform's
-_here: ContextVar[Path | None] = ContextVar("cache folder", default=None)
+_here: ContextVar[Path | None] = ContextVar("cache_folder", default=None)
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ CONSTANTS = {"DEFAULT_CSS", "CSS", "BINDINGS"}
 FILES = {
     "engine/data/synthetic": "words of the generated corpora, and names of their grammars' states",
     "engine/data/documents/named.py": "sentences of a generated corpus",
+    "engine/training/small_corpora.py": "sentences of small corpora, which only checks read",
     "engine/schemes.py": "papers",
     "tui_transformer/lab/exports/source.py": "comments of a program that is written out, which are English",
     "tui_transformer/lab/reports/figures/style.py": "names of fonts",

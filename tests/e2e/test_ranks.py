@@ -117,7 +117,9 @@ def test_four_ranks_go_on_as_one_and_then_as_two(tmp_path: Path, at: tuple[int, 
     assert state(run) == alone
 
 
-def test_two_ranks_refuse_settings_that_were_edited_after_one_had_trained_with_others(tmp_path: Path) -> None:
+def test_two_ranks_refuse_settings_that_were_edited_after_one_had_trained_with_others(
+    real_start: None, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     stopped_at(run, begun(tmp_path, "run", small("baseline", "train.steps=1000")), 1)
     metrics = (run / "metrics.jsonl").read_bytes()

@@ -380,7 +380,7 @@ def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
     on_gpu = Evidence(RunReader(honest / "run"), None, "cpu", 0)
     on_gpu.device = torch.device("meta")
     monkeypatch.setattr("engine.verification.evidence.environment", lambda *_: on_gpu.attempts[0])
-    assert not on_gpu.exact and "same order twice" in on_gpu.why_not_exact
+    assert not on_gpu.exact and "different order each time" in on_gpu.why_not_exact
 
 
 def recorded_by_version_1(run: Path) -> Path:
