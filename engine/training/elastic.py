@@ -3,6 +3,7 @@
 `python -m engine.training.elastic …` takes what `torchrun` takes. A rank that fails says why in the run's directory.
 """
 
+import logging
 import os
 import sys
 
@@ -22,6 +23,7 @@ def main(words: list[str]) -> int:
         end_with_parent()
         words = words[1:]
     os.environ[PARENT] = str(os.getpid())  # for the ranks
+    logging.disable(logging.ERROR)  # the log's last line is what a rank says, not that it failed
     try:
         asked = run.parse_args(words)  # type: ignore[no-untyped-call]
         if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one
