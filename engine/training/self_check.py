@@ -44,7 +44,7 @@ from engine.ranks import Ranks
 from engine.training.checkpoint import MOVING, WEIGHTS, Common, save_moving_average
 from engine.training.step import Stepper
 from engine.training.task import Task
-from engine.training.written_out import Fault, check_own_batches, check_small_corpus
+from engine.training.written_out import Mismatch, check_own_batches, check_small_corpus
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -879,8 +879,8 @@ def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     try:
         own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)
-    except Fault as fault:
-        return _verdict("examples", str(fault), "")
+    except Mismatch as mismatch:
+        return _verdict("examples", str(mismatch), "")
     return _verdict("examples", "", f"{own}; {small}")
 
 

@@ -1,7 +1,7 @@
-"""Small corpora on disk, each of the kind and in the format of a run's own, to be read by the run's own functions.
+"""Small corpora on disk, each of the kind and in the format of a run's own, for the run's own functions to read.
 
-Rows and documents have unequal lengths, capitals, characters of several bytes, and words that stand nowhere else,
-thrice each: a tokenizer that knows one of another split has read what it must not.
+Rows and documents have unequal lengths, capitals, multi-byte characters, and words that occur nowhere else, three times
+each: a tokenizer that knows one of another split has read what it must not.
 """
 
 import csv
@@ -18,8 +18,8 @@ from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.sources import READERS, USUAL
 from engine.data.tokenizers.tagged import tagged
 
-SHARED = ("the", "River", "near", "Käse", "we", "saw", "東京", "an", "old", "boat", "Über")  # in every part
-DOCUMENTS = 24  # of a text's training part
+SHARED = ("the", "River", "near", "Käse", "we", "saw", "東京", "an", "old", "boat", "Über")  # in every split
+DOCUMENTS = 24  # of a text's training split
 ROWS = 40
 QUESTIONS = {"train": 9, "validation": 4}
 CLASSES = ("east", "north", "west")
@@ -48,26 +48,25 @@ def write_like(corpus: Corpus, folder: Path, held_out: float) -> SmallCorpus:
         _write(folder / "small.csv", ("text", "class"), rows)
         return SmallCorpus(str(folder / "small.csv"), rows=rows)
     documents = [(f"{_sentence(i, 'Own')} {_sentence(i + 3, 'of')}",) for i in range(ROWS)]
-    asked = [(f"Where is Own{i}?", f"near of{i}") for i in range(sum(QUESTIONS.values()))]
     _write(folder / "documents.txt", (), documents)
-    at = 0
+    questions = [(f"Where is Own{i}?", f"near of{i}") for i in range(sum(QUESTIONS.values()))]
+    unasked = iter(questions)
     for split, n in QUESTIONS.items():
-        _write(folder / f"{split}.tsv", (), asked[at : at + n])
-        at += n
-    return SmallCorpus(str(folder), rows=documents, questions=asked)
+        _write(folder / f"{split}.tsv", (), [*islice(unasked, n)])
+    return SmallCorpus(str(folder), rows=documents, questions=questions)
 
 
 def _suffix(source: str) -> str:
-    """Return the suffix of the table that a corpus was read from; "" for any other file, and what is generated."""
+    """Return the suffix of the table that a corpus was read from; "" for any other file, or a generated corpus."""
     path = Path(source)
     files = [path] if path.is_file() else islice(path.rglob("*"), SEARCHED) if path.is_dir() else []
     return next((file.suffix.lower() for file in files if file.suffix.lower() in READERS), "")
 
 
-def _sentence(number: int, own: str) -> str:
-    """Three words of its own, all the same, among up to 7 others."""
-    others = [SHARED[(5 * number + 3 * i) % len(SHARED)] for i in range(number % 8)]
-    return " ".join((f"{own}{number}", *others[:4], f"{own}{number}", *others[4:], f"{own}{number}")) + "."
+def _sentence(number: int, name: str) -> str:
+    """Return a sentence with its own word, `name` and number, three times among up to 7 others."""
+    own, others = f"{name}{number}", [SHARED[(5 * number + 3 * i) % len(SHARED)] for i in range(number % 8)]
+    return " ".join((own, *others[:4], own, *others[4:], own)) + "."
 
 
 def _text(path: Path, held_out: float) -> SmallCorpus:
@@ -76,7 +75,7 @@ def _text(path: Path, held_out: float) -> SmallCorpus:
     while int(total * (1.0 - held_out)) < train:
         total += 1
     left, number = total - train, 0
-    while left > 0:  # the last document is cut, so that no character is left
+    while left > 0:  # the last document is cut to what is left
         document = f"{_sentence(number, 'New')}\n{_sentence(number + 3, 'held')}"
         if left < 2 * len(document):
             document = (document * 3)[: max(1, left - len(END_OF_TEXT))]
@@ -89,14 +88,10 @@ def _text(path: Path, held_out: float) -> SmallCorpus:
 def _pairs(path: Path, tags: Sequence[str]) -> SmallCorpus:
     names = ("source", *(tags or ("target",)))
     rows = [tuple(_sentence(i + 2 * j, name.title()) for j, name in enumerate(names)) for i in range(ROWS)]
-    if path.suffix == ".tsv":
-        _write(path, (), [names, *rows])
-    else:
-        _write(path, names, rows)
-    said = [
-        (tagged(source, tag), target) for source, *targets in rows for tag, target in zip(tags, targets, strict=False)
-    ]
-    return SmallCorpus(f"{path}#{','.join(names)}", rows=said if tags else rows)
+    _write(path, names, [names, *rows] if path.suffix == ".tsv" else rows)
+    if tags:
+        rows = [(tagged(row[0], tag), target) for row in rows for tag, target in zip(tags, row[1:], strict=True)]
+    return SmallCorpus(f"{path}#{','.join(names)}", rows=rows)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -104,14 +99,14 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
         import pyarrow as arrow
         from pyarrow import parquet
 
-        parquet.write_table(arrow.table({name: [row[i] for row in rows] for i, name in enumerate(columns)}), path)
+        parquet.write_table(arrow.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))), path)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         if path.suffix == ".csv":
             csv.writer(file).writerows((columns, *rows))
         elif path.suffix == ".jsonl":
             file.writelines(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
-        elif columns:  # a text
-            file.write("".join(text + END_OF_TEXT for (text,) in rows))
+        elif path.suffix == ".txt" and columns:  # a text
+            file.writelines(text + END_OF_TEXT for (text,) in rows)
         else:
             file.writelines("\t".join(row) + "\n" for row in rows)

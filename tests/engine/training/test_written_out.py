@@ -309,5 +309,5 @@ def test_every_cell_is_as_written_out(
     config, task = cell(kind, tokenizer, form, tmp_path, monkeypatch)
     found = check_examples(config, task, reading_copy(config, task.vocab_size))
     assert found.verdict == "ok", found.why
-    looked_up = "by hand from the corpus" in found.why
+    looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up
