@@ -18,7 +18,7 @@ _here: ContextVar[Path | None] = ContextVar("cache_folder", default=None)
 
 @contextlib.contextmanager
 def cached_in(folder: Path) -> Iterator[None]:
-    """Use another cache folder in this thread: nothing that was kept earlier is found."""
+    """Use another cache folder in this context, so that nothing cached earlier is found."""
     before = _here.set(folder)
     try:
         yield

@@ -16,8 +16,7 @@ _BAND = re.compile(r"[<>=\s@]")
 _STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
 
 
-# Of a split's tokens. Above, most of a word model's bits are for spelling words it does not know, not its own.
-MOST_UNKNOWN = 0.25
+MOST_UNKNOWN = 0.25  # of a split's tokens: above this, most of a word model's bits go into spelling unknown words
 
 
 @dataclass(frozen=True)

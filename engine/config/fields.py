@@ -63,8 +63,8 @@ class Says:
 
 
 def bookkeeping(default: Any, **more: bool) -> Any:
-    """Declare a field that does not affect what is learned (see `sections`); `editable=True`: nor a record, so that it
-    may change before a run is resumed.
+    """Declare a field that does not affect what is learned (see `sections`). With `editable=True`, it affects no record
+    either, so it may be edited before a run is resumed.
     """
     return Field(default, json_schema_extra={"bookkeeping": True, **more})
 

@@ -19,7 +19,7 @@ from engine.schemes import SCHEMES, Part
 
 @cache
 def _fields() -> dict[str, FieldInfo]:
-    """Return how each setting is declared, by dotted key."""
+    """Return the declaration of each setting, by dotted key."""
 
     def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
         for name, field in section.model_fields.items():
@@ -34,9 +34,9 @@ def _fields() -> dict[str, FieldInfo]:
 
 @cache
 def _marked(mark: str) -> frozenset[str]:
-    """Return the dotted keys of the settings that are declared with a mark, such as "bookkeeping"."""
-    extras = {key: field.json_schema_extra for key, field in _fields().items()}
-    return frozenset(key for key, extra in extras.items() if isinstance(extra, dict) and extra.get(mark))
+    """Return the dotted keys of the settings declared with a mark, such as "bookkeeping"."""
+    extras = ((key, field.json_schema_extra) for key, field in _fields().items())
+    return frozenset(key for key, extra in extras if isinstance(extra, dict) and extra.get(mark))
 
 
 @cache
@@ -48,21 +48,16 @@ def all_keys() -> dict[str, bool]:
 @cache
 def later_keys() -> Tables:
     """Return the default of each setting that earlier versions lack, by dotted key."""
-    usual = flatten(RunConfig().dump())
-    parts = {key for key, field in _fields().items() if isinstance(field.json_schema_extra, Part)}
-    return {key: usual.get(key) for key in _fields() if key in parts | _marked("later")}
+    usual, later, fields = flatten(RunConfig().dump()), _marked("later"), _fields().items()
+    return {key: usual.get(key) for key, one in fields if key in later or isinstance(one.json_schema_extra, Part)}
 
 
 @cache
 def _says() -> dict[str, Says]:
     """Return the `Says` of each setting, by dotted key."""
-    found: dict[str, Says] = {}
-    for key, field in _fields().items():
-        row = field.json_schema_extra
-        for said in [Says(row.sentence, row.options)] if isinstance(row, Part) else field.metadata:
-            if isinstance(said, Says):
-                found[key] = said
-    return found
+    parts = ((key, field.json_schema_extra) for key, field in _fields().items())
+    found = {key: said for key, field in _fields().items() for said in field.metadata if isinstance(said, Says)}
+    return found | {key: Says(part.sentence, part.options) for key, part in parts if isinstance(part, Part)}
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
@@ -97,17 +92,17 @@ def diff(a: RunConfig, b: RunConfig) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def settled(config: RunConfig) -> Tables:
-    """Return the settings that a run keeps from its first checkpoint on, by dotted key: all but the editable. As in a
-    file, those that earlier versions lack are left out at their defaults.
+def fixed_settings(config: RunConfig) -> Tables:
+    """Return the settings that are fixed from a run's first checkpoint on, by dotted key: all but the editable ones. As
+    in a file, those that earlier versions lack are left out at their defaults.
     """
     later, flat = later_keys(), flatten(config.dump()).items()
     return {k: v for k, v in flat if k not in _marked("editable") and (k not in later or v != later[k])}
 
 
-def edited(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Return what a config no longer has as `settled` returned it: dotted key → (recorded, now); None where unset."""
-    was, now = (later_keys() | kept for kept in (recorded, settled(config)))
+def edits(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Return the recorded `fixed_settings` that have since changed: dotted key → (recorded, now), None where unset."""
+    was, now = (later_keys() | kept for kept in (recorded, fixed_settings(config)))
     keys = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     return {key: (was.get(key), now.get(key)) for key in keys if key not in _marked("editable")}
 

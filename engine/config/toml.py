@@ -161,8 +161,8 @@ def in_words(message: str) -> str:
     return told(about.partition(UNABLE)[0] if about.startswith("should be ") else about)
 
 
-def said(value: Any) -> str:
-    """Return a setting's value for a message; `None` is one that is not set."""
+def shown_or_unset(value: Any) -> str:
+    """Return a setting's value for a message, or that it is not set."""
     return tr("unset") if value is None or value in ("", {}, []) else shown(value)
 
 

@@ -34,8 +34,8 @@ class Examples(Protocol):
         """Return (B, L) int64 text for the leak probe."""
 
     def traced(self) -> Iterator[tuple[Batch, Places]]:
-        """Yield rows of the first batch, each by itself, and the places of what they predict; none where the objective
-        makes them of `probed` text.
+        """Yield rows of the first batch, each as a batch, and the places that they predict; none where the objective
+        makes them from `probed` text.
         """
 
     def largest(self) -> tuple[int, int]:

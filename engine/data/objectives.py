@@ -140,7 +140,7 @@ def places(objective: Objective, generator: Generator | None = None) -> Places |
 
 
 def places_in_target(numbered: Batch) -> Places:
-    """Return the places in a batch of one row whose tokens, but for those given, are numbers from `FIRST_PLACE` on."""
+    """Return the places in a batch of one row; its predicted tokens are `numbered`."""
     answers = numbered.targets[0].tolist()
     predicted = {place: t for t, place in enumerate(answers) if place >= FIRST_PLACE}
     tokens, *source = (
@@ -150,7 +150,7 @@ def places_in_target(numbered: Batch) -> Places:
 
 
 def numbered(tokens: Tokens) -> Tokens:
-    """Return (T,) the place of each token of a text, in place of the token."""
+    """Return (T,) the place of each token of a text, counted from `FIRST_PLACE`."""
     return FIRST_PLACE + np.arange(len(tokens), dtype=np.int64)
 
 

@@ -4,8 +4,8 @@ Texts are compared by passages and by whole documents and lines; sentences and q
 `PASSAGE` identical bytes, about the 50 tokens that Lee et al. (2022, "Deduplicating training data makes language models
 better") count as a duplicate, or 67 Chinese characters. Some overlap is natural: the test sets of standard benchmarks
 share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section 4, by 8-grams). At
-`MUCH` or more, scores are not compared. Shorter repetitions are natural: log lines, choruses, boilerplate. Repeated
-lines are therefore only warned of.
+`MUCH` or more, scores are not compared. Shorter repetitions are natural (log lines, choruses, boilerplate), so
+repeated lines only cause a warning.
 """
 
 import functools
@@ -14,7 +14,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -81,12 +81,11 @@ SAID = {
         english("none of the {total:,} {split} texts are in training, ignoring case and punctuation"),
     ),
 }
-# What is said of units that appear as a whole.
+# What is added about documents and lines that appear whole.
 WHOLE = {
-    "documents": english("{said}; of its {total:,} distinct documents, {seen:,} ({share}) appear there as a whole"),
+    "documents": english("{said}; {seen:,} of its {total:,} distinct documents ({share}) appear there whole"),
     "lines": english(
-        "{said}; of its {total:,} distinct lines of {least} characters or more, {seen:,} ({share}) appear there as "
-        "whole lines"
+        "{said}; {seen:,} of its {total:,} distinct lines of {least} characters or more ({share}) appear there whole"
     ),
 }
 
@@ -103,8 +102,8 @@ class Overlap:
     documents_seen: int = 0  # how many are also documents in training
     lines: int = 0  # distinct lines looked up
     lines_seen: int = 0  # how many are also lines in training
-    sampled: bool = False  # whether there are more documents or lines than were looked up
-    generated: bool = False  # whether a grammar writes the text: what repeats is its own
+    sampled: bool = False  # whether only some of the documents or lines were looked up
+    generated: bool = False  # whether a grammar writes the text, so that repetition is natural
 
     @property
     def share(self) -> float:
@@ -112,7 +111,7 @@ class Overlap:
 
     @property
     def known(self) -> float:
-        """The share of what is seen that a score may not have: of passages, whole documents or rows."""
+        """The share seen of passages, documents or rows, whichever is larger: too much of it voids a score."""
         return max(self.share, 0.0 if self.generated else self.documents_seen / max(1, self.documents))
 
     @property
@@ -141,20 +140,14 @@ class Overlap:
         if whole and not self.seen:
             said = english("no passage of {passage} bytes of the {split} text appears in the training text")
         both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
-        said = (said if self.seen or whole else none).format(
-            split=self.split,
-            share=_percent(self.share),
-            seen=self.seen,
-            total=self.total,
-            both=both,
-            passage=PASSAGE,
-            least=LEAST,
-            whole=english(", no document") if self.documents else "",
-        )
+        values: dict[str, Any] = {"split": self.split, "seen": self.seen, "total": self.total, "both": both}
+        values |= {"share": _percent(self.share), "passage": PASSAGE, "least": LEAST}
+        values["whole"] = english(", no document") if self.documents else ""
+        said = (said if self.seen or whole else none).format(**values)
         for unit, seen, total in whole:
             said = WHOLE[unit].format(said=said, share=_percent(seen / total), seen=seen, total=total, least=LEAST)
         if self.sampled and whole:
-            said = english("{said}; only a sample of them was looked up", said=said)
+            said = english("{said}; only a sample of these was looked up", said=said)
         return english("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
 
     def to_json(self) -> dict[str, str | int | float]:
@@ -164,8 +157,8 @@ class Overlap:
 def text_overlap(
     train: Iterable[str], held_out: str, split: str, whole: Iterable[str] | None = None, *, generated: bool = False
 ) -> Overlap | None:
-    """Return the share of a held-out text covered by passages of the training text, and the documents and lines that
-    both have; None without text. `whole`: the text in pieces, if `held_out` is only stretches of it.
+    """Return the share of a held-out text covered by passages of the training text, and the documents and lines in
+    both; None without text. `whole`: the held-out text in pieces, if `held_out` is only stretches of it.
     """
     lines, documents = _Units("\n"), _Units(END_OF_TEXT)
     pieces = lines.passed(_pieces((held_out,) if whole is None else whole), lines.add)
@@ -173,7 +166,7 @@ def text_overlap(
     pieces = lines.passed(_pieces(train), lines.look_up)
     if documents.marked:
         pieces = documents.passed(pieces, documents.look_up)
-    else:  # no documents, but one text
+    else:  # one text without documents
         documents.known.clear()
     found = _overlap("text", split, *_looked_up(held_out.encode("utf-8", "surrogatepass"), pieces))
     return found and replace(
@@ -252,11 +245,11 @@ def _percent(share: float) -> str:
 
 
 class _Units:
-    """The distinct lines or documents of a held-out text, and which of them training has, too: compared after NFKC,
-    ignoring case and how much white space there is.
+    """The distinct lines or documents of a held-out text, and which are also in training: compared after NFKC, ignoring
+    case and the amount of white space.
 
-    Memory use depends on neither text: of more than `MOST` units, those with the smallest checksums are kept, a random
-    sample and always the same one.
+    Memory use depends on neither text: of more than `MOST` units, those with the smallest checksums are kept, which are
+    a random sample, but always the same.
     """
 
     def __init__(self, mark: str) -> None:
@@ -266,7 +259,7 @@ class _Units:
         self.most = 1 << 32  # above all checksums that are looked up
 
     def passed(self, pieces: Iterable[str], take: Callable[[Iterable[str]], None]) -> Iterator[str]:
-        """Yield the pieces of a text as they are, and let `take` have its units meanwhile."""
+        """Yield the pieces of a text unchanged, passing its units to `take` along the way."""
         held = ""
         for piece in pieces:
             yield piece
@@ -299,7 +292,7 @@ class _Units:
 
 
 def _counts(unit: str) -> bool:
-    """Return whether a line or document is long enough to be no mere phrase."""
+    """Return whether a line or document is longer than a mere phrase."""
     return len(unit) >= LEAST or (len(unit) >= LEAST_DENSE and DENSE.search(unit) is not None)
 
 

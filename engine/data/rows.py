@@ -73,7 +73,7 @@ class BucketedBatches(ABC):
         self._plans: dict[int, list[Counts]] = {}
 
     def traced(self) -> Iterator[tuple[Batch, Places]]:
-        """Yield the first rows of the first batch, each by itself, and the places of what they predict."""
+        """Yield the first rows of the first batch, each as a batch, and the places that they predict."""
         _, rows = self.rows(1, 0)
         for row in rows[:TRACED].tolist():
             yield self._made([row], 1, 0), places_in_target(self._made([row], 1, 0, numbered))
@@ -84,9 +84,7 @@ class BucketedBatches(ABC):
 
     @abstractmethod
     def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
-        """Return the batch of some rows in a micro-batch of a step; `predicted` is applied to the text of each that is
-        predicted.
-        """
+        """Return a batch of these rows of a micro-batch, with `predicted` applied to the part of each to predict."""
 
     @property
     def steps_per_epoch(self) -> int:

@@ -1,10 +1,10 @@
-"""What the tokens of a text leave open, above all which word an `<unk>` stands for, and what it costs to spell it out.
+"""What the tokens of a text leave open, above all which word an `<unk>` stands for, and the cost of spelling it out.
 
-A word model that pays nothing for words it does not know cannot be compared with one that has to predict every byte.
-With p(word | context) = p(`<unk>` | context) · q(word), it codes the whole text, but for white space at its ends, and
-its bits are an upper bound. q is learned from the training split alone: one of a few usual texts by add-one counts, or
-else bytes, each given the one before (add-one counts of single bytes, which the pairs back off to with the weight of
-one observation). Each of these distributions sums to 1, and every word ends, so q is a probability over all words.
+A word model that pays nothing for unknown words cannot be compared with one that has to predict every byte. With
+p(word | context) = p(`<unk>` | context) · q(word), it encodes the whole text, except white space at its ends, and its
+bits are an upper bound. q is learned from the training split alone: one of a few usual texts, by add-one counts, or
+else bytes, each given the one before (byte pairs back off, with the weight of one observation, to add-one counts of
+single bytes). Each of these distributions sums to 1, and every word ends, so q is a distribution over all words.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from engine.language import tr
 from engine.progress import Progress
 
 VERSION = 1  # of the cached counts
-# What is left open -> the texts that usually stand there; others are spelled.
+# What is left open -> its usual texts; others are spelled.
 USUAL: Mapping[str, tuple[str, ...]] = {
     "word": ("<unk>",),  # a published text has it already
     "line": ("\n",),
@@ -35,8 +35,8 @@ BYTES = 256
 
 
 def counted(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
-    """Return (CHOICES + BYTES²,) what stands where a text's tokens leave it open: how often each usual text, or a
-    spelled one, and how often each byte [column] follows another [row].
+    """Return (CHOICES + BYTES²,) counts of what a text's tokens leave open: of each usual text and of spelled ones,
+    then of each byte [column] after another [row].
     """
     choices, spelled = np.zeros((len(USUAL), SPELLED + 1)), [b""]
     rows = {kind: (choices[row], usual) for row, (kind, usual) in enumerate(USUAL.items())}
@@ -49,7 +49,7 @@ def counted(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
 
 
 def left_open_in(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
-    """The same for a split; cached if finding out takes long."""
+    """The same for a split; cached if counting takes long."""
 
     def found() -> NDArray[np.float64]:
         progress, total, done = Progress(tr("counting the rare words"), split.length), counted("", tokenizer), 0
@@ -64,7 +64,7 @@ def left_open_in(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
 
 
 def costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nats of each choice and of each byte after another, in the order of `counted`."""
+    """Return the cost in nats of each choice and of each byte after another, in the order of `counted`."""
     choices, pairs = learned[:CHOICES].reshape(-1, SPELLED + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
     single = (pairs.sum(0) + 1.0) / (pairs.sum() + BYTES)
     chosen, after = choices / choices.sum(1, keepdims=True), (pairs + single) / (pairs.sum(1, keepdims=True) + 1.0)

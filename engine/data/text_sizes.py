@@ -17,7 +17,7 @@ class TextSizes(NamedTuple):
     characters: int
     words: int  # what stands between white space, and line ends, as published word perplexities count
     bytes: int  # of UTF-8
-    spaceless: int  # letters of scripts without spaces between words, less all other letters
+    spaceless: int  # letters of scripts without spaces between words, minus all other letters
 
 
 def sizes_of(raw: bytes) -> TextSizes:

@@ -34,9 +34,9 @@ from engine.schemes import whole_steps
 
 STANDARD_ERRORS = 4.0  # beyond the whole-past floor, if no other is known, or the best reader's accuracy
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
-TELLING = 0.99  # share of texts whose class is told by single words
+TELLING = 0.99  # share of texts that single words classify
 SHOWN = 3  # of the words
-FEWEST = 10  # answers that must be right
+FEWEST = 10  # exactly right answers that the tokens' accuracy implies
 NOISE = 2.0  # standard errors within which a share is no better
 LEARNED = 0.02  # nats below the unigram loss that count as learning
 FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
@@ -66,13 +66,13 @@ def overlapping(found: Overlap) -> Verdict:
 
 
 def telling(found: Shortcut) -> Verdict:
-    """Return whether words tell the class of nearly every text, one per class: texts may then contain their class."""
+    """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
     if found.share < TELLING:
         return Verdict("shortcut", "before", 0, OK, found.share, english("no word per class gives the classes away"))
     words = [f"'{word}' → '{name}'" for word, name in found.words[:SHOWN]] + ["…"] * (len(found.words) > SHOWN)
     why = english(
-        "one word per class tells the class of {share:.1%} of the texts ({words}; any other text → '{other}'): if the "
-        "texts contain their class, the score measures only whether the model finds it",
+        "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): if "
+        "the texts contain their class, the score only measures whether the model finds it",
         share=found.share,
         words=", ".join(words),
         other=found.other,
@@ -86,16 +86,18 @@ def of_scores(
     """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
     return [
         implausible(record, facts, config.task, step=step, leak_free=leak_free),
-        decoded(record, facts, step=step),
+        decoding(record, facts, step=step),
         not_learning(record, facts, warmup=whole_steps(config.optimizer.warmup), step=step),
     ]
 
 
-Bound = tuple[float, float, str, str]  # score or excess, the least possible, what is wrong below, and its badge
+Bound = tuple[float, float, str, str]  # a value, the least possible, what is wrong below that, and the badge for it
 
 
 def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
-    """Only of a text from its past. One without a known bound may really be that easy: suspicious, not implausible."""
+    """Of the loss, if a text is predicted from its past. Without a known bound, a text may really be that easy:
+    suspicious, not implausible.
+    """
     if not task.from_its_past or record.loss is None:
         return None
     floor, loss, excess = facts.floor, record.loss, record.excess
@@ -135,12 +137,12 @@ def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
 
 
 def _best_accuracy(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
-    """Of the m texts that only one of the two gets right, an honest model has m / 2 at most, give or take √m / 2. As m
-    is not recorded, it is taken to be the most it can be: all that the one gets wrong, and all that the other does.
+    """Of the m texts that only one of model and best reader gets right, an honest model gets at most m / 2, give or
+    take √m / 2. m is not recorded, so it is taken as large as possible: all that either gets wrong.
     """
     best, n, accuracy = facts.best_reader, record.texts, record.accuracy
     if best is None or accuracy is None or not n or (1.0 - best.accuracy) * n <= STANDARD_ERRORS**2:
-        return None  # or even 100 % could be luck
+        return None  # even 100 % could be luck
     luck = STANDARD_ERRORS * math.sqrt(max(0.0, 2.0 - best.accuracy - accuracy) / n)
     why = english(
         "the accuracy {accuracy:.1%} is above {best:.1%}, that of the best possible reader on the same {n:,} texts, by "
@@ -152,42 +154,41 @@ def _best_accuracy(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | 
     return best.accuracy - accuracy, -luck, why, IMPLAUSIBLE
 
 
-# What bounds a score, a row each; None if the facts do not say.
+# Each bound on a score; None if the facts do not tell.
 BOUNDS: Sequence[Callable[[Scores, DataFacts, TaskKind], Bound | None]] = (_past, _best_accuracy)
 
 
 def implausible(
     record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
 ) -> Verdict | None:
-    """Return whether a validation score is better than what is possible or was ever reached; None if no bound is known.
+    """Return whether a validation score is better than is possible or was ever reached; None if no bound is known.
     `leak_free`: whether the leak probe has passed.
     """
-    known = [bound for row in BOUNDS if (bound := row(record, facts, task)) is not None]
+    known = [found for bound in BOUNDS if (found := bound(record, facts, task)) is not None]
     if not known:
         return None
     fine = known[0][0], 0.0, english("the score is plausible"), OK
-    value, _, why, badge = next((bound for bound in known if bound[0] < bound[1]), fine)  # the trainer handles NaN
+    value, _, why, badge = next((found for found in known if found[0] < found[1]), fine)  # the trainer handles NaN
     passed = english("; the leak probe passed") if leak_free and badge == SUSPICIOUS else ""
     return Verdict("plausible", "evaluation", step, badge, value, why + passed)
 
 
-def decoded(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
+def decoding(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether far fewer answers are exactly right than the accuracy of their tokens implies; None if it implies
-    nothing. Where each token is predicted right from the right ones before it, greedy decoding writes the exact answer,
+    nothing. If each token of an answer is predicted from the right ones before it, greedy decoding writes the answer,
     and a wrong token spoils one answer only. A beam may choose otherwise, but hardly for half of them.
     """
     tokens, exact, accuracy = facts.splits.get("validation", {}).get("tokens"), record.exact_match, record.accuracy
     n = record.translated or record.questions
     if not n or tokens is None or exact is None or accuracy is None:
         return None
-    least = math.floor(
-        n - (1.0 - accuracy) * (tokens + 2 * n)
-    )  # two marks of an answer are scored, but not in `tokens`
+    # `tokens` does not count two marks of each answer, which are scored.
+    least = math.floor(n - (1.0 - accuracy) * (tokens + 2 * n))
     if least < FEWEST:
         return None
     why = english(
-        "{accuracy:.1%} of the tokens are right when the model is shown those before them, so at least {least:,} of "
-        "{n:,} answers should be exactly right, and {right:,} are",
+        "{accuracy:.1%} of the tokens are right if the model is shown those before them, so at least {least:,} of "
+        "{n:,} answers should be exactly right; {right:,} are",
         accuracy=accuracy,
         least=least,
         n=n,

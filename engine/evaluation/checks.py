@@ -107,7 +107,7 @@ def perturbation_leak(
     device = row.tokens.device
     answers = places.answers.to(device)
     texts = [places.tokens] if row.source is None else [places.source, places.tokens]
-    unchanged: dict[int, Tensor] = {}  # by number of rows, which all read the same: one pass for many groups
+    unchanged: dict[int, Tensor] = {}  # logits by number of rows: one pass for all groups of the same size
     with torch.no_grad():
         at_once = _that_fit(model, answers.numel(), vocab_size, at_once)
         for start in range(0, len(tried), at_once):
@@ -130,7 +130,7 @@ def perturbation_leak(
 
 
 def _answer(model: nn.Module, batch: Batch, inputs: Sequence[Tensor | Positions], seed: int) -> Tensor:
-    """Return the logits (B, T, V) for a batch's targets from these inputs, in a pass whose randomness is seeded."""
+    """Return the logits (B, T, V) for a batch's targets, from these inputs in a seeded pass."""
     seed_generators(batch.tokens.device, seed)
     return batch.at_targets(model(*inputs))
 
@@ -229,8 +229,8 @@ def leak_probe(
 
     The first two rows of `windows` (B, L), real text, are used, or a run's `examples`, each a batch of one row; other
     steps try other places. `rows` are in the run's largest batch: as many are tried at once if affordable. The model is
-    restored. Before the first step, a copy with
-    other weights stands for a network whose layers pass on too little to show what they read.
+    restored. Before the first step, a copy with other weights stands for a network whose layers pass on too little to
+    show what they read.
     """
     if when == "before" and starts_as_identity(model.config):
         model = deepcopy(model)

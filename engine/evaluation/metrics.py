@@ -160,8 +160,8 @@ def score_batches(
     between: Callable[[], None] = lambda: None,
     ranks: Ranks = ALONE,
 ) -> TokenScores:
-    """Score all batches, at least one; `context` and `stride` only label the score. To predict the token `unknown` does
-    not say which word it is, so it is never right. Ranks take the batches in turn, and rank 0 has the scores.
+    """Score all batches, at least one; `context` and `stride` only label the score. Predicting the token `unknown` does
+    not say which word comes next, so it is never right. Ranks take turns at the batches, and rank 0 has the scores.
     """
     parts: list[NDArray[np.float64]] = []
 

@@ -99,7 +99,7 @@ class Scorer(ABC):
     own = False  # whether it scores files of your own, whose rows are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
     ranks = ALONE  # that score together
-    overlap: Overlap | None = None  # of files of your own with the run's training data, if known
+    overlap: Overlap | None = None  # of your own files with the run's training data, if known
 
     @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -166,9 +166,9 @@ class Scorer(ABC):
 
 
 def by_text(scores: TokenScores, texts: Sequence["TextScorer"]) -> dict[str, float]:
-    """Return the whole loss of texts, spelling included, divided by what their tokens stand for, and the share of
-    `<unk>`. Without the training text, what spelling costs is unknown, and only that share is returned. Texts without
-    spaces between words have no word perplexity.
+    """Return the total loss of texts, spelling included, per character, byte and word, and the share of `<unk>`.
+    Without the training text, the cost of spelling is unknown, and only that share is returned. Texts without spaces
+    between words have no word perplexity.
     """
     one, sizes, found = texts[0], added(text.sizes for text in texts), dict[str, float]()
     spelled = [text.spelled for text in texts if text.spelled is not None]
@@ -188,13 +188,13 @@ def added(sizes: Iterable[TextSizes]) -> TextSizes:
 
 
 class TextScorer(Scorer):
-    """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device. From `train`,
-    the training split, it learns what spelling a rare word costs; None if that is not at hand.
+    """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device. The cost of
+    spelling a rare word is learned from `train`, the training split; None if that is not at hand.
 
     Since version 2 of a run's `records`, a probe counts where the window shows its evidence, and excess is above the
     floor reachable in the window; before, a probe counted after context − stride characters, and excess was above the
-    floor given the whole past. Since version 3, spelling what `<unk>` stands for costs bits, predicting `<unk>` is not
-    right, and texts without spaces between words have no word perplexity. A run keeps the scoring rules it began with.
+    floor given the whole past. Since version 3, spelling what `<unk>` stands for costs bits, predicting `<unk>` is
+    never right, and texts without spaces between words have no word perplexity. A run keeps the rules it began with.
     """
 
     def __init__(
@@ -245,8 +245,8 @@ class TextScorer(Scorer):
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         how: dict[str, Any] = {"context": self.config.model.context_length, "stride": self.config.stride}
-        how |= {"between": between, "ranks": self.ranks}
-        how["unknown"] = None if self.records < 3 else self.tokenizer.unknown
+        how |= {"unknown": self.tokenizer.unknown if self.records >= 3 else None, "between": between}
+        how["ranks"] = self.ranks
         if self.config.task.continues:  # the last, shorter window counts too
             return score_tokens(model, self.tokens, batch_size=evaluation_batch(self.config), ends=self.ends, **how)
         return score_batches(model, self.batches(), **how)
@@ -310,14 +310,14 @@ class TextScorer(Scorer):
 
     @cached_property
     def _head(self) -> tuple[bytes, bytes]:
-        """The UTF-8 of the first token's text, and of some of what follows."""
+        """The UTF-8 of the first token's text, and of some of the text after it."""
         head = self.split.head(HEAD)
         raw, end = head.encode("utf-8", "surrogatepass"), self.tokenizer.first_bytes(head, int(self.tokens[0]))
         return raw[:end], raw[end:]
 
     @cached_property
     def spelled(self) -> float | None:
-        """The nats of what the predicted tokens leave open: which word an `<unk>` is; None if they are unknown."""
+        """The nats of what the predicted tokens leave open, such as which word an `<unk>` is; None if not known."""
         if self.records < 3 or self.tokenizer.unknown is None:
             return 0.0
         first = self._head[0].decode("utf-8", "surrogatepass")
@@ -389,7 +389,7 @@ class TextsScorer(Scorer):
         if self.config.task.continues and "bits_per_byte" not in record:
             yield (
                 tr("bits per byte"),
-                tr("not known: what spelling <unk> costs is learned from the run's training text, which is not here"),
+                tr("unknown: the cost of spelling <unk> is learned from the run's training text, which is not here"),
             )
         if len(self._rows) == 1 and not self.left_out:
             return

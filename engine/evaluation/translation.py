@@ -84,8 +84,8 @@ class TranslationScores(Written):
 
 
 def words_of(language: str, records: int = RECORDS, *, installed: bool = True) -> str:
-    """Return the name of sacreBLEU's tokenizer for a language, in runs with this version of the records; unless
-    `installed`, the one to prefer even if its package is missing.
+    """Return the name of sacreBLEU's tokenizer for a language, for runs with this version of the records; without
+    `installed`, the preferred one, even if its package is missing.
     """
     code = language.lower().replace("_", "-").partition("-")[0]
     found = BLEU_WORDS.get(code, "13a") if records >= 3 or code in EARLIER else "13a"

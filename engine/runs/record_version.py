@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 RECORDS = 3
 
-# Version -> whose ("" for all runs, an objective, or an objective and a tokenizer) -> the fields of a record, or the
-# checks, that this version redefines.
+# Version -> "" (all runs), an objective, or an objective and a tokenizer -> the record fields or checks that this
+# version redefines.
 REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
     2: {
         # FLOPs of xl, linear and windowed attention; memory by what each attention backend keeps.
@@ -21,9 +21,9 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
         "translation": frozenset({"bleu", "chrf", "exact_match", "probes", "translation"}),
     },
     3: {
-        # Whole lines, documents and rows count, too, after NFKC; every task has a bound.
+        # Whole lines, documents and rows count, after NFKC; every task has a bound.
         "": frozenset({"overlap", "plausible", "shortcut", "decoding"}),
-        # The spelling of a rare word costs bits, and `<unk>` predicted for `<unk>` is not right.
+        # Spelling a rare word costs bits, and predicting `<unk>` is never right.
         "next-token words": frozenset({"accuracy", "bits_per_character", "bits_per_byte", "word_perplexity"}),
         **{f"{one} words": frozenset({"accuracy"}) for one in ("masked", "copy", "reverse", "continuation", "shifted")},
     },

@@ -273,7 +273,7 @@ class BestReader(Record):
 
     accuracy: Number  # share of texts that the best reader puts into the right class
     expected: Number  # the same over all texts that the grammar can make
-    unordered: Number | None = None  # that of the best reader without word order; None if a bag of tokens shows it
+    unordered: Number | None = None  # that of the best reader without word order; None if a bag of tokens reveals it
 
 
 class Lead(Record):
@@ -433,7 +433,7 @@ class Scores(Measured):
     beam: Count | None = None  # hypotheses kept; 1 is greedy
     loss: Number | None = None  # nats per target
     perplexity: Number | None = None  # e^loss
-    bits_per_character: Number | None = None  # loss / ln 2, and what spelling `<unk>` costs, per character
+    bits_per_character: Number | None = None  # loss / ln 2 per character, plus the cost of spelling `<unk>`
     bits_per_byte: Number | None = None  # the same per byte of the text's UTF-8
     word_perplexity: Number | None = None  # e to the nats per word, where tokens are not characters
     unknown: Number | None = None  # share of the scored tokens that are `<unk>`

@@ -15,9 +15,9 @@ import torch
 
 from engine import capabilities
 from engine.command_line import command_line
-from engine.config.keys import edited
+from engine.config.keys import edits
 from engine.config.schema import RunConfig
-from engine.config.toml import said
+from engine.config.toml import shown_or_unset
 from engine.data.catalogue import portable
 from engine.errors import InputError, TakenOver, listed
 from engine.evaluation.alarms import overlapping
@@ -224,18 +224,18 @@ def resume(
 
 
 def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
-    """Refuse settings that have been edited since a checkpoint was saved, by its manifest. Where an earlier version
-    saved it, without settings, compare what other files say of them, and return a warning.
+    """Refuse settings that were edited after a checkpoint was saved, going by its manifest. An earlier version saved
+    none there: compare what other files say of them, and return a warning.
     """
     recorded = checkpoint.settings_of(folder)
-    changed = dict(_contradicted(reader, folder)) if recorded is None else edited(recorded, reader.config)
+    changed = dict(_contradictions(reader, folder)) if recorded is None else edits(recorded, reader.config)
     if not changed:
-        text = english("an earlier version saved no settings: only edits of steps, rates, shapes and data are noticed")
+        text = english("an earlier version saved no settings: only edits to steps, rates, shapes and data are noticed")
         return [Lint("config.toml", text)] if recorded is None else []
-    from_it = ("--set", f"{INIT_FROM}={reader.name}@last")
-    again = command_line("run", "--config", reader.path / "config.toml", *from_it, runs_dir=reader.path.parent)
+    start = ("run", "--config", reader.path / "config.toml", "--set", f"{INIT_FROM}={reader.name}@last")
+    again = command_line(*start, runs_dir=reader.path.parent)
     differs = listed(
-        tr("{key} was {was} and is now {found}", key=key[:80], was=said(was), found=said(found))
+        tr("{key} was {was} and is now {found}", key=key[:80], was=shown_or_unset(was), found=shown_or_unset(found))
         for key, (was, found) in changed.items()
     )
     raise InputError(
@@ -249,14 +249,14 @@ def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
     )
 
 
-def _contradicted(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Yield what config.toml says otherwise than status.json, or than the last train record before a checkpoint."""
+def _contradictions(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield settings in config.toml that contradict status.json, or the last train record before a checkpoint."""
     config, steps, saved = reader.config, reader.config.train.steps, int(folder.name[5:])
     if reader.status.steps not in (0, steps):
         yield "train.steps", (reader.status.steps, steps)
     rates = [(one.step, one.lr) for one in reader.metrics() if isinstance(one, TrainRecord) and one.step <= saved]
     for step, was in rates[-1:]:
-        with suppress(ValueError):  # a duration that is not in steps, which training refuses
+        with suppress(ValueError):  # a duration not in steps, which training refuses
             now = learning_rate(config.optimizer, step, steps)
             if was is not None and not math.isclose(was, now, rel_tol=1e-9):
                 yield tr("learning rate at step {step}", step=step), (was, now)
@@ -313,7 +313,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
         overlap = task.overlap
     if overlap is not None and overlap.worth_saying:
         lints.append(Lint("data.corpus", overlapping(overlap).why))
-    lints += [Lint("data.corpus", one.why) for one in task.of_data() if one.verdict == SUSPICIOUS]
+    lints += [Lint("data.corpus", one.why) for one in task.data_verdicts() if one.verdict == SUSPICIOUS]
     control.heed()
     origin = None if source is None else source.origin
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
@@ -379,8 +379,9 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     facts = task.facts(config)
     control.heed()
     writer.write(facts)
-    for verdict in (one for one in task.of_data() if one.verdict != OK):
-        writer.verdict(verdict)
+    for verdict in task.data_verdicts():
+        if verdict.verdict != OK:
+            writer.verdict(verdict)
     first = environment(parts.device, config, writer.attempt, ranks.size)
     averaged = ranks.size > 1 and config.train.exact_sum == "off"
     why_not = english("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None

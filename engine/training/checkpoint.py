@@ -103,7 +103,7 @@ class TrainerState:
 
 
 class Common(NamedTuple):
-    """What all checkpoints of a run have in common: its tokenizer, and its settings as `settled`."""
+    """What all checkpoints of a run have in common: its tokenizer and its `fixed_settings`."""
 
     tokenizer: AnyTokenizer
     settings: Tables
@@ -347,7 +347,7 @@ def damage(folder: Path) -> str | None:
         return tr("{manifest} is missing or damaged", manifest=MANIFEST)
     try:
         as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
-        settings = manifest.get("settings")  # of an earlier version, none
+        settings = manifest.get("settings")  # earlier versions saved none
         as_written &= manifest.get("settings_sha256") == (None if settings is None else _settings_sha256({**settings}))
         if not as_written or folder.name not in (folder_name(manifest["step"]), *AVERAGES):
             return tr("{manifest} is damaged: it has changed since it was written", manifest=MANIFEST)
@@ -366,7 +366,7 @@ def damage(folder: Path) -> str | None:
 
 
 def settings_of(folder: Path) -> Tables | None:
-    """Return the settings that an intact checkpoint was saved with, as `settled`; an earlier version saved none."""
+    """Return the `fixed_settings` that an intact checkpoint was saved with; None if by an earlier version."""
     found: Tables | None = read_json(folder / MANIFEST).get("settings")
     return found
 

@@ -59,8 +59,8 @@ class ClassificationTask(Task):
         seen = cls.own_overlap(own, found)
         return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
 
-    def of_data(self) -> list[Verdict]:
-        return [*super().of_data(), *map(telling, self.corpus.shortcuts)]
+    def data_verdicts(self) -> list[Verdict]:
+        return [*super().data_verdicts(), *map(telling, self.corpus.shortcuts)]
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
@@ -93,7 +93,7 @@ class ClassificationTask(Task):
         return len(self.encoded[split])
 
     @staticmethod
-    def between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
+    def overlap_between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
         return labelled_overlap(train.texts, held_out.texts, split)
 
     def scored_by(self, records: int) -> Self:
@@ -106,14 +106,14 @@ class ClassificationTask(Task):
         words = self.right_by_words("validation")
         reader = corpus.readers.get("validation")
         ordered = int(np.isin(held_out, corpus.ordered).sum())
-        # A text's first word is without its space, so a bag of such tokens tells who is named first.
+        # A text's first word has no space before it, so a bag of such tokens reveals who is named first.
         unordered = not self.tokenizer.joins_spaces or self.records < 3
         probes: tuple[ProbeFacts, ...] = ()
         if reader is not None and ordered:
             said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
             if not unordered:
                 said = english("texts whose class only word order reveals")
-            guess = max(np.bincount(held_out[np.isin(held_out, corpus.ordered)])) / ordered  # always the same class
+            guess = max(np.bincount(held_out[np.isin(held_out, corpus.ordered)])) / ordered  # by one constant answer
             best = reader.chance if self.records < 3 else max(reader.chance, float(guess))
             chance = round(best, 6) if unordered else None
             probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=chance),)

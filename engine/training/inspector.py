@@ -79,7 +79,7 @@ class Inspector:
         self.note(majority_only(best, self.facts, step=step))
         last, average = self._reader.summary.last, self._reader.summary.ema
         if step > 1 and last is not None and average is not None and last.loss == average.loss:
-            why = english("the weights and their moving average have the same scores: one is taken for the other")
+            why = english("the weights and their moving average have the same loss: one was taken for the other")
             self.note(Verdict("moving average", "after", step, BROKEN, 0.0, why))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())

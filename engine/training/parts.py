@@ -26,7 +26,7 @@ class RunParts:
     lints: Sequence[Lint] = ()
     origin: Origin | None = None  # of its initial weights
     said: Sequence[str] = ()  # messages about these
-    asked: RunConfig | None = None  # what config.toml has, where that is not `config`
+    asked: RunConfig | None = None  # what config.toml says, if that differs from `config`
 
     @property
     def device(self) -> torch.device:

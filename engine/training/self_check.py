@@ -69,9 +69,9 @@ FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling i
 ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
 PAST_THE_END = 24  # tokens sampled after the context is full
 GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
-LONG = 4096  # tokens, of a context of more than `TOKENS`, that a copy with one head reads
-FAR, FAR_PLACES = 12, 6  # tokens of the short texts that begin anywhere in it, and how many they are
-BEAM, WRITTEN, READ = 3, 12, 16  # hypotheses, and most tokens of one and of its source
+LONG = 4096  # tokens that a copy with one head reads of a context longer than `TOKENS`
+FAR, FAR_PLACES = 12, 6  # tokens of the short texts that begin anywhere in it, and how many there are
+BEAM, WRITTEN, READ = 3, 12, 16  # hypotheses, and most tokens of each and of its source
 
 # Checks of training
 BATCH_TOKENS = 64  # of a batch that a copy is trained on
@@ -85,9 +85,9 @@ DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing fr
 DROPPED_SEEDS = range(1, 21)  # a whole layer of a single row may be dropped twice in a row
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
-AVERAGE_LIMIT = 1e-3  # of how far the moving average is from the weights
-ORDERED, DRAWN = 2048, 64  # most micro-batches tried of examples in order, and of windows at random places
-ENOUGH, BY_CHANCE = 20, 1e-10  # pairs of batches of which half are not equal by chance; a chance
+AVERAGE_LIMIT = 1e-3  # of the distance between the moving average and the weights
+ORDERED, DRAWN = 2048, 64  # most micro-batches tried: in order, and of random windows
+ENOUGH, BY_CHANCE = 20, 1e-10  # pairs of batches of which half are not equal by chance; chance of a false alarm
 
 
 def self_check(
@@ -312,7 +312,7 @@ def check_source(copy: SmallCopy) -> Verdict | None:
 
 @torch.no_grad()
 def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | None:
-    """Does a row that is read both ways give the same logits padded, next to a longer one, as alone?"""
+    """Does a row read in both directions give the same logits padded, beside a longer one, as alone?"""
     inputs = copy.inputs(length=READ)
     read = inputs[0][:1, :READ].expand(2, -1)
     lengths = [read.shape[1], read.shape[1] // 2]
@@ -327,7 +327,7 @@ def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | 
     alone = torch.cat([logits(read[:1, :length], None) for length in lengths])
     worst = relative_error(logits(read, stands_at(lengths, "cpu")), alone)
     wrong = english("padding changes predictions (relative error {worst:.1g})", worst=worst)
-    right = english("a row gives the same predictions with padding as alone")
+    right = english("a row has the same predictions with padding as without")
     return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -350,8 +350,8 @@ def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
 
 
 def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, str]:
-    """`cache_difference` of a long context at a bounded cost, and what was read: a copy with one head reads its first
-    `LONG` tokens, the last of them one by one, and short texts that begin anywhere in it.
+    """Return `cache_difference` for a long context, at a bounded cost, and what was read: a copy with one head reads
+    the first `LONG` tokens, the last of them one by one, and short texts that begin anywhere in the context.
     """
     model, width, layers = copy.model, copy.model.head_width, tuple(dict.fromkeys(copy.model.layers))
     one_head = {"n_heads": 1, "n_kv_heads": 1, "d_model": width, "d_ff": min(model.d_ff, 4 * width)}
@@ -366,7 +366,7 @@ def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, s
         read = [predictor.feed(part) for part in torch.split(text, [2, *[1] * (FAR - 2)], dim=1)]
         full = narrow.network(*source, text, at=Positions.consecutive(FAR, start))
         worst = max(worst, relative_error(torch.stack(read, dim=1), full[:, 1:]))
-    return worst, english("; with one head, over {n:,} tokens, and at places up to token {last:,}", n=n, last=last)
+    return worst, english("; with one head, over {n:,} tokens, and at positions up to {last:,}", n=n, last=last)
 
 
 @torch.no_grad()
@@ -450,7 +450,7 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
 
 @torch.no_grad()
 def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
-    """Has each hypothesis of a beam search the score of one pass over its tokens, and is a beam of 1 greedy?"""
+    """Does each hypothesis of a beam search have the score of one pass over its tokens, and is a beam of 1 greedy?"""
     network, generation, (first, *_) = copy.network, config.generation, copy.inputs()
     if not config.task.uses("evaluation.beam", config):
         return None
@@ -474,7 +474,7 @@ def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
             error = relative_error(score.new_tensor(one.score), score)
             worst, n = max(worst, error if greedy or beam > 1 else math.inf), n + 1
     wrong = english("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
-    right = english("{n} hypotheses of beam search have the scores of a full pass, and a beam of 1 is greedy", n=n)
+    right = english("{n} beam search hypotheses have the scores of full passes, and a beam of 1 is greedy", n=n)
     return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -511,7 +511,7 @@ def _cut(batch: Batch, rows: int) -> Batch:
 
 
 def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float, rank: int = 0, of: int = 1) -> Stepper:
-    """A stepper for a copy: as the config says, but in exact arithmetic; or that of one rank, without the others."""
+    """A stepper for a copy, as configured but in exact arithmetic; with `of` ranks, that of one without the others."""
     exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip, "exact_sum": "on"}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
@@ -540,7 +540,7 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     if not worst <= GRADIENT_LIMIT:
         because = english("the loss, its mean or the sum over micro-batches does not match the config")
         if ranks > 1:
-            because = english("{ranks} ranks do not share its micro-batches", ranks=ranks)
+            because = english("{ranks} ranks do not share out its micro-batches", ranks=ranks)
         if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
             because = english(
                 "each micro-batch's loss is divided by its own number of targets instead of the whole step's"
@@ -593,7 +593,7 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: b
 
 
 def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: AnyTokenizer) -> Verdict:
-    """Do rate, clipping, decay, update and moving average follow the config at the start, half-way and at the end?"""
+    """Do rate, clipping, decay, update and moving average follow the config at the start, midway and at the end?"""
     copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
         norm = float(_mean_gradient(config, copy, few).norm())
@@ -659,7 +659,7 @@ def decays(which: str, name: str, weight: Tensor) -> bool:
 
 
 def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor], tokenizer: AnyTokenizer) -> str:
-    """What is wrong with the checkpoint `ema`, which should have this average; "" if nothing."""
+    """Return what is wrong with the checkpoint `ema`, which should contain this average; "" if nothing."""
     live = {name: weight.detach().clone() for name, weight in copy.network.named_parameters()}
     with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
         (saved := Path(folder) / "checkpoints").mkdir()
@@ -668,7 +668,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
         if not (found[name] - expected).abs().max() <= room:
-            return english("the checkpoint 'ema' has another {name} than the moving average of the weights", name=name)
+            return english("{name} in the checkpoint 'ema' is not the moving average of the weights", name=name)
     return ""
 
 
@@ -875,7 +875,7 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
 
 
 def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
-    """Are examples, losses and scores those that are written out by hand from the corpus's files?"""
+    """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
     try:
         own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)
@@ -886,7 +886,8 @@ def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
 
 def check_batches(config: RunConfig, stream: Examples) -> Verdict:
     """Does an epoch read each example once, in its own order, and do random windows come from all of the text?"""
-    micros, total, random, moved = config.train.accumulation, config.train.steps * config.train.accumulation, False, 0
+    micros, random, moved = config.train.accumulation, False, 0
+    total = config.train.steps * micros
     if isinstance(stream, TextBatches):
         random, stride, window = stream.stride is None, stream.stride or 1, stream.objective.window
         n, moved = (stream.tokens.numel() - window) // stride + 1, window if stream.boundary is not None else 0
@@ -907,15 +908,15 @@ def check_batches(config: RunConfig, stream: Examples) -> Verdict:
             break
         read[epoch].append(batch)
     orders = [np.concatenate(batches) for batches in read if batches]
-    tried, again = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
-    nearly_all = BY_CHANCE ** (1 / len(tried)) * n - moved  # of the text, but for a chance of `BY_CHANCE`
+    tried, repeats = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
+    nearly_all = BY_CHANCE ** (1 / len(tried)) * n - moved  # of the text, except with the chance `BY_CHANCE`
     once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
     wrong = ""
     if tried.min() < 0 or tried.max() >= n or not (once or random):
-        wrong = english("an epoch reads some examples twice or not at all, or what is not in the data")
+        wrong = english("an epoch reads some examples twice or not at all, or reads outside the data")
     elif random and min(n - tried.min(), 1 + tried.max()) < nearly_all:
-        wrong = english("windows at random places come from only a part of the text")
-    elif len(again) >= ENOUGH and 2 * sum(again) > len(again) and n >= 100 * max(1, moved):
-        wrong = english("later batches are those before them again")
+        wrong = english("random windows come from only a part of the text")
+    elif len(repeats) >= ENOUGH and 2 * sum(repeats) > len(repeats) and n >= 100 * max(1, moved):
+        wrong = english("later batches repeat earlier ones")
     how = english("windows from all of the text") if random else english("each example once per epoch, in a new order")
     return _verdict("batches", wrong, english("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))

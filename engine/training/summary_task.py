@@ -17,7 +17,7 @@ class SummaryTask(TranslationTask):
     scores = SummaryScorer
 
     @staticmethod
-    def between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+    def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
         """Of articles alone: the same headline may well stand above two of them."""
         return labelled_overlap(train.sources, held_out.sources, split)
 

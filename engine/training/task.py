@@ -89,23 +89,23 @@ class Task(ABC):
     def overlap_facts(self) -> OverlapFacts | None:
         return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
 
-    def of_data(self) -> list[Verdict]:
-        """Return what is said of its data before training."""
+    def data_verdicts(self) -> list[Verdict]:
+        """Return the verdicts on its data, which are known before training."""
         return [] if self.overlap is None else [overlapping(self.overlap)]
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""
         corpora: tuple[Any, Any] = (trained.corpus, self.corpus)
-        return self.between(corpora[0].splits["train"], corpora[1].splits["validation"], "validation")
+        return self.overlap_between(corpora[0].splits["train"], corpora[1].splits["validation"], "validation")
 
     @staticmethod
-    def between(train: Any, held_out: Any, split: str) -> Overlap | None:
+    def overlap_between(train: Any, held_out: Any, split: str) -> Overlap | None:
         """Return how much of a held-out split is also in a training split."""
         raise NotImplementedError
 
     @classmethod
-    def trained_on(cls, own: OwnFiles) -> Any:
-        """Return the run's training split; None if it is not here, or has changed since."""
+    def training_split(cls, own: OwnFiles) -> Any:
+        """Return the run's training split; None if it is not here or has changed."""
         try:
             corpus: Any = load_corpus(cls.reads, own.config.data, own.data_dir)
         except InputError:
@@ -115,9 +115,9 @@ class Task(ABC):
 
     @classmethod
     def own_overlap(cls, own: OwnFiles, given: Any) -> Overlap | None:
-        """Return how much of files of your own is also in the run's training split; None if that is not here."""
-        train = cls.trained_on(own)
-        return None if train is None else cls.between(train, given, "given")
+        """Return how much of the user's files is also in the run's training split; None if that is not here."""
+        train = cls.training_split(own)
+        return None if train is None else cls.overlap_between(train, given, "given")
 
     def own_tokenizer(self) -> AnyTokenizer | None:
         """Return the tokenizer that its corpus alone would get, if that is known at once."""

@@ -60,7 +60,7 @@ class TextTask(Task):
     tokens: dict[str, TextTokens]
     records: int = RECORDS
     reads = TextCorpus
-    between = staticmethod(overlap_of)
+    overlap_between = staticmethod(overlap_of)
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
@@ -111,7 +111,7 @@ class TextTask(Task):
         source, config, tokenizer = sources.find(own.files["text"]), own.config, own.tokenizer.target
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
-        texts, train = list[TextScorer](), cls.trained_on(own)
+        texts, train = list[TextScorer](), cls.training_split(own)
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
         for number, text in enumerate(found, start=1):
             try:
@@ -126,7 +126,7 @@ class TextTask(Task):
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
-        overlap = None if train is None else cls.between(train, given, "given")
+        overlap = None if train is None else cls.overlap_between(train, given, "given")
         return TextsScorer(config, texts, len(found) - len(texts), overlap)
 
     def own_tokenizer(self) -> Tokenizer | None:
@@ -144,8 +144,8 @@ class TextTask(Task):
         if share > MOST_UNKNOWN:
             text = english(
                 "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "
-                "its bits per byte are for spelling them, and are not compared; use a larger data.words_size, or byte "
-                "pairs (--set data.tokenizer=bpe)",
+                "its bits per byte go into spelling them, so they are not compared; use a larger data.words_size, or "
+                "byte pairs (--set data.tokenizer=bpe)",
                 share=share,
                 split=split,
             )

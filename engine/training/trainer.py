@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.config.keys import settled
+from engine.config.keys import fixed_settings
 from engine.config.schema import RunConfig
 from engine.errors import TakenOver
 from engine.evaluation.alarms import no_number
@@ -64,7 +64,7 @@ class Trainer:
         self.scorer = self.task.scorer(self.config, self.device)
         self.scorer.ranks = ranks
         self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks)
-        self._common = Common(self.task.tokenizer, settled(parts.asked or parts.config))
+        self._common = Common(self.task.tokenizer, fixed_settings(parts.asked or parts.config))
         self.state = TrainerState()
         self._ema: Scores | None = None  # of the weights' moving average, at the end
         self._saved = -1

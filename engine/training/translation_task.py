@@ -123,7 +123,7 @@ class TranslationTask(Task):
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included
 
     @staticmethod
-    def between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+    def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
         return pair_overlap(train, held_out, split)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:

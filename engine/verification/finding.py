@@ -41,7 +41,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its result; `text` says what was compared and how closely it agrees, what differs, or why it could
+    """A claim and its result; `text` says what was compared and how closely it agrees, or what differs, or why it could
     not be checked.
     """
 

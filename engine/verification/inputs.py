@@ -2,7 +2,7 @@
 
 import re
 
-from engine.config.keys import edited, settled
+from engine.config.keys import edits, fixed_settings
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
 from engine.language import tr, trn
@@ -53,7 +53,7 @@ def config(evidence: Evidence) -> Outcome:
         if said[key] != here[key]
     ]
     for folder in evidence.saved[-1:]:
-        for key, (was, now) in edited(checkpoint.settings_of(folder) or settled(asked), asked).items():
+        for key, (was, now) in edits(checkpoint.settings_of(folder) or fixed_settings(asked), asked).items():
             wrong.append(Difference(tr("{key} in config.toml", key=key), now, was, expected=True))
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))

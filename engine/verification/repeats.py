@@ -252,7 +252,7 @@ def verdicts(evidence: Evidence) -> Outcome:
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
     checked = "overlap" in evidence.reader.raw("data")  # earlier versions did not check
-    yield from (one for one in evidence.task.of_data() if checked or one.check != "overlap")
+    yield from (one for one in evidence.task.data_verdicts() if checked or one.check != "overlap")
     fresh, batches = evidence.fresh(), evidence.task.batches(evidence.config, evidence.device)
     yield probed(evidence.config, fresh, batches, when="before", step=0)
     yield from self_check(evidence.config, fresh, evidence.task)

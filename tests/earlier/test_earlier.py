@@ -89,7 +89,7 @@ def test_of_a_run_without_recorded_settings_what_its_files_contradict_is_refused
         assert answer.code == 2 and said in answer.err and len(answer.err.strip().splitlines()) == 1
         assert (kept / "runs" / SOON / "metrics.jsonl").read_bytes() == metrics
         return
-    unknown = "config.toml: an earlier version saved no settings: only edits of "
+    unknown = "config.toml: an earlier version saved no settings: only edits to "
     assert answer.code == 0 and unknown in answer.err
     assert unknown in (kept / "runs" / SOON / "events.jsonl").read_text()
     require_same_ends({SOON: ended(kept / "runs" / SOON)})

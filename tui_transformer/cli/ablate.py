@@ -55,7 +55,7 @@ from tui_transformer.cli.workers import LOCAL, require_way, show, slurm_options,
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import LOSS, read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
-from tui_transformer.lab.analysis.power import known_spread, power_sentence
+from tui_transformer.lab.analysis.power import known_sd, power_sentence
 from tui_transformer.lab.analysis.statistics import detectable
 from tui_transformer.lab.formatting import about, memory, short
 from tui_transformer.lab.launch.clusters import Workers
@@ -277,7 +277,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     primary = study.primary or baseline.config.evaluation.select
     seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
     size = len(study.seeds), len(study.variants)
-    sd = known_spread(options.runs_dir, baseline.config) if primary == LOSS.key else None
+    sd = known_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
     power = power_sentence(*size, sd)
     if options.as_json:
         record = {
@@ -404,7 +404,7 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
         raise no_process(error) from None
     while process.poll() is None and not is_run(runs_dir, name):
         time.sleep(0.05)
-    if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # of these two, it may have had nothing to do
+    if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # these may mean that nothing was left to do
         raise InputError(
             tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
         )

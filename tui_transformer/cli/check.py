@@ -76,7 +76,7 @@ def check(
     with doing(tr("checking for leaks and for settings that have no effect")):
         leak = probed(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
-        verdicts += task.of_data()
+        verdicts += task.data_verdicts()
         unset = presets.resolve(source, on=on) if set_ else None
         for parent in (presets.parent_config(source, on), unset):
             if parent is not None:

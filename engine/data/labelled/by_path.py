@@ -33,7 +33,7 @@ CLASS = frozenset(("class", "label", "category", "class index"))
 TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
 FIRST = 1 << 16  # bytes of a first row that are looked at, at most
 MOST = 1_000  # classes; more are not classes but, for example, numbers of rows
-TIMES = 3  # rows of each value of a column that stands for the class: with fewer it may be chance
+TIMES = 3  # rows per value of a column that repeats the class; with fewer, it may be chance
 Rows = list[tuple[str, str]]  # text and class
 Table = tuple[Rows, tuple[str, ...], str]  # the rows, and `notes` and `refused` of `LabelledCorpus`
 
@@ -117,7 +117,7 @@ def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
 
 
 def read_table(path: Path) -> Table:
-    """Return the texts and classes of a CSV file (RFC 4180), and what is to be said of its columns."""
+    """Return the texts and classes of a CSV file (RFC 4180), and what there is to say about its columns."""
     lines = read_lines(path)
     reader = csv.reader(io.StringIO("\n".join(lines.lines)), strict=True)
     rows: Rows = []
@@ -125,7 +125,7 @@ def read_table(path: Path) -> Table:
     columns: Sequence[int] = ()
     heads: Sequence[str] = ()
     notes: tuple[str, ...] = ()
-    beside: dict[int, set[tuple[str, str]]] = {}  # by column: its values, each with a class that stands beside it
+    beside: dict[int, set[tuple[str, str]]] = {}  # by column: its values, each with a class of the same row
     while True:
         start = reader.line_num + 1
         try:
@@ -142,12 +142,8 @@ def read_table(path: Path) -> Table:
             beside = {column: set() for column in columns if len(columns) > 1}
             if is_header:
                 if beside and TEXTS.isdisjoint(cells[column].strip().casefold() for column in columns):
-                    joined = ", ".join(heads[column] for column in columns)
-                    notes = (
-                        english(
-                            "the columns {joined} make up the text; to read one alone, name it `text`", joined=joined
-                        ),
-                    )
+                    said = english("the columns {joined} make up the text; to read only one, name it `text`")
+                    notes = (said.format(joined=", ".join(heads[column] for column in columns)),)
                 continue
         if len(cells) != len(heads):
             raise lines.refuse(start, tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads)))
@@ -164,7 +160,7 @@ def read_table(path: Path) -> Table:
     for column, pairs in beside.items():
         values, classes = map(set, zip(*pairs, strict=True))
         if 1 < len(values) == len(classes) == len(pairs) <= len(rows) / TIMES:
-            wrong = tr("column {name} is the class again; remove it, or name the text `text`", name=heads[column])
+            wrong = tr("column {name} repeats the class; remove it, or name the text column `text`", name=heads[column])
             return rows, notes, str(lines.refuse(1, wrong))
     return rows, notes, ""
 

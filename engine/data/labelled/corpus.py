@@ -45,7 +45,7 @@ class LabelledCorpus(Corpus):
     splits: Mapping[str, Labelled]  # `train` and `validation`, perhaps `test`
     ordered: tuple[int, ...] = ()  # classes told apart by the order of words alone
     readers: Mapping[str, Readers] = field(default_factory=dict)  # by split; empty where the grammar is unknown
-    refused: str = ""  # why no run may begin on it; earlier ones stay verifiable
+    refused: str = ""  # why no run may start on it; earlier runs stay verifiable
     shortcuts = cached_property(find_shortcuts)
 
     @cached_property

@@ -30,7 +30,7 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
     notes = (
         tr(
             "over all texts, the best possible classifier gets {best:.2%} right, or {blind:.2%} if it ignores word "
-            "order (words or characters as tokens; byte pairs show which word is first)",
+            "order (words or characters as tokens; byte pairs reveal which word is first)",
             best=best,
             blind=blind,
         ),

@@ -1,4 +1,4 @@
-"""Whether one word per class tells the class of a text: the only bound there is for labelled texts of one's own."""
+"""Whether one word per class gives the class of a text away: for labelled texts of your own, the only known bound."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engine.data.labelled.corpus import LabelledCorpus
 
 MOST = 5_000  # texts of a split that are read
-FEWEST = 20  # texts of either split outside the largest class: some word tells fewer by chance
+FEWEST = 20  # texts of either split outside the largest class: some word fits fewer by chance
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Shortcut:
 
     words: tuple[tuple[str, str], ...]  # each with its class
     other: str
-    share: float  # of the texts that it tells right: the lowest of both splits, with and without the largest class
+    share: float  # of texts that it classifies correctly: the least of both splits, with and without the largest class
 
 
 def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:
-    """Return the rule of the words, without case, that in training the most texts of their class have, and the fewest
+    """Return the rule of the words, ignoring case, that occur in the most training texts of their class and the fewest
     others; none if there are too few texts.
     """
     from engine.data.tokenizers.words import word_tokens

@@ -125,7 +125,7 @@ class Tokenizer(AnyTokenizer):
         return None
 
     def left_open(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield what a text's tokens do not tell, in order: (kind, text), as in `spelling.py`; nothing if all."""
+        """Yield what a text's tokens leave open, in order: (kind, text), as in `spelling.py`; perhaps nothing."""
         yield from ()
 
     def first_bytes(self, text: str, token: int) -> int:

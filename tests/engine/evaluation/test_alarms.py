@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import decoded, implausible, majority_only, not_learning, same_text
+from engine.evaluation.alarms import decoding, implausible, majority_only, not_learning, same_text
 from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from engine.runs.records import DataFacts, MajorityFacts, Scores
 from tests import repetitive_texts
@@ -127,7 +127,7 @@ QUESTIONS = {"validation": {"questions": 500, "tokens": 500}}
     ],
 )
 def test_right_tokens_make_right_answers(splits, accuracy: float, scores: dict, expected: str | None) -> None:
-    found = decoded(Scores.made(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9)
+    found = decoding(Scores.made(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9)
     assert (found and found.verdict) == expected
     if expected == SUSPICIOUS:
         assert f"{accuracy:.1%} of the tokens are right" in found.why and "decoding differs" in found.why

@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 from engine.config import toml
-from engine.config.keys import all_keys, edited, flatten, settled
+from engine.config.keys import all_keys, edits, fixed_settings, flatten
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -132,10 +132,10 @@ def test_what_may_not_be_edited_is_refused(key: str, stopped) -> None:
     was = flatten(RunReader(stopped).config.dump()).get(key)
     edit(stopped, {key: REFUSED[key]})
     before = lasting(stopped)
-    now = toml.said(flatten(RunReader(stopped).config.dump())[key])
+    now = toml.shown_or_unset(flatten(RunReader(stopped).config.dump())[key])
     with pytest.raises(InputError) as refused:
         resume(stopped, device="cpu")
-    assert f"different settings: {key} was {toml.said(was)} and is now {now}; " in str(refused.value)
+    assert f"different settings: {key} was {toml.shown_or_unset(was)} and is now {now}; " in str(refused.value)
     assert lasting(stopped) == before
 
 
@@ -176,17 +176,17 @@ def test_another_text_is_refused_though_its_path_may_be_edited(stopped) -> None:
 def test_every_setting_is_kept_but_those_that_say_that_they_may_be_edited() -> None:
     config = RunConfig()
     usual = flatten(config.dump())
-    kept = {key for key in all_keys() if edited({**settled(config), key: "another"}, config)}
+    kept = {key for key in all_keys() if edits({**fixed_settings(config), key: "another"}, config)}
     assert all_keys().keys() - kept == EDITABLE.keys()
-    assert all(edited({**settled(config), key: "x"}, config) == {key: ("x", usual.get(key))} for key in kept)
-    assert edited(json.loads(json.dumps(settled(config))), config) == {}
+    assert all(edits({**fixed_settings(config), key: "x"}, config) == {key: ("x", usual.get(key))} for key in kept)
+    assert edits(json.loads(json.dumps(fixed_settings(config))), config) == {}
 
 
 @pytest.mark.parametrize("name", ["demo", "multi30k", "gigaword"])
 def test_settings_are_the_same_once_they_have_been_written_and_read(name: str) -> None:
     config = miniature(name)
     again = toml.validate(toml.parse(toml.write(config).encode(), ""), "")
-    assert settled(again) == json.loads(json.dumps(settled(config)))
+    assert fixed_settings(again) == json.loads(json.dumps(fixed_settings(config)))
 
 
 def test_a_run_without_a_checkpoint_starts_over_with_the_new_settings_and_says_so(tmp_path) -> None:
@@ -239,7 +239,7 @@ def test_averages_carry_the_settings_and_are_intact_without_them(tmp_path) -> No
     run = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
     assert run.trainer.run().state == "finished"
     for folder in (run.path / "checkpoints" / name for name in checkpoint.AVERAGES):
-        assert checkpoint.settings_of(folder) == settled(RunReader(run.path).config)
+        assert checkpoint.settings_of(folder) == fixed_settings(RunReader(run.path).config)
         manifest = json.loads((folder / checkpoint.MANIFEST).read_text())
         del manifest["settings"], manifest["settings_sha256"]
         (folder / checkpoint.MANIFEST).write_text(checkpoint._manifest_text(manifest))

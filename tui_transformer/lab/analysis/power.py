@@ -1,4 +1,4 @@
-"""What a study can see, before it runs and after: the differences that it most likely calls better or worse."""
+"""What a study can detect, before it runs and after: the differences that it most likely calls better or worse."""
 
 import math
 from collections.abc import Iterable
@@ -13,27 +13,27 @@ from tui_transformer.lab.analysis.language import IN_USE, Language
 from tui_transformer.lab.analysis.statistics import Paired, detectable
 from tui_transformer.lab.analysis.verdict import VariantResults
 
-ALIKE = ("data.corpus", "objective.kind", "train.steps")  # of studies whose differences vary about as much
+ALIKE = ("data.corpus", "objective.kind", "train.steps")  # in studies whose differences vary about as much
 
 
-def pooled(pairs: Iterable[Paired | None]) -> float | None:
-    """Return the standard deviation over seeds that differences share; None if none varies."""
+def pooled_sd(pairs: Iterable[Paired | None]) -> float | None:
+    """Return the pooled standard deviation of differences over seeds; None if none varies."""
     known = [(pair.n - 1, pair.sd**2) for pair in pairs if pair is not None and pair.sd]
     degrees = sum(n for n, _ in known)
     return math.sqrt(sum(n * variance for n, variance in known) / degrees) if degrees else None
 
 
-def known_spread(runs_dir: Path, config: RunConfig) -> float | None:
-    """Return the `pooled` one of paired differences in loss, in nats, in a folder's studies like that of a config."""
+def known_sd(runs_dir: Path, config: RunConfig) -> float | None:
+    """Return the `pooled_sd`, in nats, of paired differences in loss in a folder's studies that are like a config's."""
     look, asked = Folder(runs_dir).look(), flatten(config.dump())
     results = VariantResults().of(Grouping().of(look.entries), look.studies)
     compared = ((base.representative.config, r) for r in results if (base := r.family.baseline) is not None)
-    return pooled(r.difference(LAST) for ran, r in compared if all(ran.get(key) == asked.get(key) for key in ALIKE))
+    return pooled_sd(r.difference(LAST) for ran, r in compared if all(ran.get(key) == asked.get(key) for key in ALIKE))
 
 
 def power_sentence(seeds: int, variants: int, sd: float | None = None, language: Language = IN_USE) -> str:
-    """Return what so many seeds of so many variants, baseline included, can see, in nats if `sd` is known; "" with one
-    seed, or nothing to compare.
+    """Return what so many seeds of so many variants, baseline included, can detect, in nats if `sd` is known; "" with
+    one seed or nothing to compare.
     """
     if min(seeds, variants) < 2:
         return ""

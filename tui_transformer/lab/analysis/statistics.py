@@ -319,9 +319,9 @@ def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
 
 @cache
 def detectable(seeds: int, variants: int) -> float:
-    """Return the difference of one variant, in standard deviations of its paired difference, that at least two seeds
-    show with the chance `POWER` on the primary measure, in a study with so many variants, baseline included, where
-    nothing else differs. All other measures together have the rest of the level, so their number does not matter.
+    """Return the difference of one variant on the primary measure, in standard deviations of its paired difference,
+    that a study of at least two seeds detects with the chance `POWER`; `variants` include the baseline, and nothing
+    else differs. All other measures together have the rest of the level, so their number does not matter.
     """
     t = t_quantile(1 - LEVEL / LOOKS * PRIMARY / (variants - 1), seeds - 1)
     return noncentrality(t, seeds - 1, 2 * POWER - 1)[1] / math.sqrt(seeds)

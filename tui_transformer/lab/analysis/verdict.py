@@ -100,7 +100,7 @@ def brief(judgement: Judgement | None, language: Language = IN_USE) -> str:
 
 
 def at_settings(text: str, judged: Judgement | None, language: Language = IN_USE) -> str:
-    """Add to a verdict in words where it holds: tuning might take it back."""
+    """Add to a verdict in words that it holds at these settings: tuning might overturn it."""
     decided = judged is not None and judged.kind in ("better", "worse", "same")
     return language.say("at-settings", text=text) if decided else text
 

@@ -189,7 +189,7 @@ class StudyDraft:
         return replace(self, seeds=seeds, seeds_given=True)
 
     def proposing(self, seconds: float | None) -> "StudyDraft":
-        """Return a copy with fewer seeds if all take too long, unless they were chosen; `seconds`: of its runs."""
+        """Return a copy with fewer seeds if its runs, which take `seconds`, are too long, unless they were chosen."""
         if self.seeds_given or seconds is None:
             return self
         return replace(self, seeds=SEEDS if seconds / len(self.seeds) * len(SEEDS) <= LONG else FEWER)
@@ -347,7 +347,7 @@ class StudyDraft:
 
     @property
     def power(self) -> str:
-        """What it can see, in a sentence."""
+        """What it can detect, in a sentence."""
         from tui_transformer.lab.analysis.power import power_sentence  # loads numpy, which Design does without
 
         return power_sentence(len(self.seeds), len(self.kept))

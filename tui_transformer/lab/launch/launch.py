@@ -124,8 +124,8 @@ def started(
 def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: int) -> None:
     """Wait until the process trains the run; `before` is its last attempt so far, 0 for a queued run.
 
-    There is no time limit while the process lives: on a busy machine, several ranks may take minutes to start.
-    Raises InputError if it ends before.
+    There is no time limit while the process lives: on a busy machine, several ranks may take minutes to start. Raises
+    InputError if it ends first.
     """
     while True:
         ended = process.poll() is not None

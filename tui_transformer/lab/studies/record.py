@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from filelock import FileLock, Timeout
 
 from engine.config.keys import is_bookkeeping
-from engine.config.toml import said
+from engine.config.toml import shown_or_unset
 from engine.errors import InputError, refused
 from engine.language import tr
 from engine.retelling import told
@@ -158,7 +158,7 @@ def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield tr("{what} is {now}, was {before}", what=what, now=said(asked), before=said(before))
+        yield tr("{what} is {now}, was {before}", what=what, now=shown_or_unset(asked), before=shown_or_unset(before))
 
 
 # Its cells

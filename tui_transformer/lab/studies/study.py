@@ -33,7 +33,7 @@ from tui_transformer.lab.studies.record import SUFFIX
 
 SCHEMA = 1
 MOST_RUNS = 10_000  # of one study
-SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # of a study that asks for none; fewer if those take longer than `LONG`
+SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # if none are given; `FEWER` if the runs would take longer than `LONG`
 LONG = 3600.0  # seconds
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))

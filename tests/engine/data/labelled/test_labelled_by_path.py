@@ -141,7 +141,7 @@ def test_a_column_that_is_the_class_again_is_refused_where_a_run_begins(tmp_path
     )
     task = make_task(config, None)  # as a run of an earlier version does
     for begin in (lambda: task.resolved(config, "test", 1), lambda: task.corpus.described("")):
-        with pytest.raises(InputError, match=f"column {column} is the class again; remove it") as refused:
+        with pytest.raises(InputError, match=f"column {column} repeats the class; remove it") as refused:
             begin()
         assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
 
@@ -172,7 +172,7 @@ def test_columns_that_are_joined_without_being_known_are_named(tmp_path, header,
 def test_one_word_that_tells_the_class_is_said_before_training(tmp_path, row: str, word: str) -> None:
     corpus = load(reviews(tmp_path / "a.csv", "", row))
     (found,) = map(telling, corpus.shortcuts)
-    assert found.verdict == SUSPICIOUS and "the class of 100.0% of the texts" in found.why and word in found.why
+    assert found.verdict == SUSPICIOUS and "classify 100.0% of the texts" in found.why and word in found.why
     assert ("⚠ shortcut", found.why) in corpus.described("").lines
 
 

@@ -14,7 +14,7 @@ from tests.tui_transformer.lab.analysis.studies import attention, standings
 from tui_transformer.lab.analysis import statistics, verdict
 from tui_transformer.lab.analysis.entry import LAST, read_entry
 from tui_transformer.lab.analysis.language import language
-from tui_transformer.lab.analysis.power import known_spread, power_sentence
+from tui_transformer.lab.analysis.power import known_sd, power_sentence
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
     LOOKS,
@@ -203,13 +203,13 @@ def test_where_earlier_studies_tell_the_spread_a_plan_says_what_it_can_see_in_na
     compared = [s for s in standings(tmp_path).values() if s.difference(LAST) is not None]
     differences = [[own.last - base.last for own, base in pairs(s)] for s in compared]
     degrees = sum(len(row) - 1 for row in differences)
-    sd = known_spread(tmp_path, asked)
+    sd = known_sd(tmp_path, asked)
     assert sd == pytest.approx(math.sqrt(sum(np.var(row) * len(row) for row in differences) / degrees), rel=1e-6)
     nats = LAST.amount(detectable(3, 4) * sd)
-    assert power_sentence(3, 4, sd).startswith(f"With 3 seeds, this study sees a difference of {nats} nats (")
+    assert power_sentence(3, 4, sd).startswith(f"With 3 seeds, this study detects a difference of {nats} nats (")
     assert "奈特" in power_sentence(3, 4, sd, language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
-    assert known_spread(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
-    assert known_spread(tmp_path / "none", asked) is None
+    assert known_sd(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
+    assert known_sd(tmp_path / "none", asked) is None
 
 
 def pairs(standing):

@@ -118,7 +118,7 @@ async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[in
         await fill_in(pilot, "v", "model.n_heads=1,2,4,8")
         assert app.names == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
         assert "= 20 runs" in app.text and "◆ n_heads-4" in app.text
-        assert "With 5 seeds, this study sees a difference of 2.9 sd or more 4 times in 5." in app.text
+        assert "With 5 seeds, this study detects a difference of 2.9 sd or more 4 times in 5." in app.text
         assert "Compare this design to what?" not in app.text
         await pilot.press("plus", "plus")
         assert "= 28 runs" in app.text and "With 7 seeds, this study sees" in app.text

@@ -9,7 +9,7 @@ from engine.plain_files import read_plain
 from engine.release import version
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import LAST
-from tui_transformer.lab.analysis.power import pooled, power_sentence
+from tui_transformer.lab.analysis.power import pooled_sd, power_sentence
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
@@ -40,7 +40,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
     elif most < EXPLORATORY:
         yield say("limits.few-seeds", n=most)
     for family in dict.fromkeys(standing.family for standing in standings if standing.group.study):
-        sd = pooled(family.differences.get(LAST.key, {}).values()) if family.primary is LAST else None
+        sd = pooled_sd(family.differences.get(LAST.key, {}).values()) if family.primary is LAST else None
         if family.baseline is not None and (said := power_sentence(most, len(family.groups), sd, language)):
             yield said
     left_out = [standing for standing in standings if standing.group.left_out]
