@@ -206,7 +206,7 @@ def test_where_earlier_studies_tell_the_spread_a_plan_says_what_it_can_see_in_na
     sd = known_sd(tmp_path, asked)
     assert sd == pytest.approx(math.sqrt(sum(np.var(row) * len(row) for row in differences) / degrees), rel=1e-6)
     nats = LAST.amount(detectable(3, 4) * sd)
-    assert power_sentence(3, 4, sd).startswith(f"With 3 seeds, this study detects a difference of {nats} nats (")
+    assert f"this study has 80 % power to detect a difference of {nats} nats (" in power_sentence(3, 4, sd)
     assert "奈特" in power_sentence(3, 4, sd, language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
     assert known_sd(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
     assert known_sd(tmp_path / "none", asked) is None

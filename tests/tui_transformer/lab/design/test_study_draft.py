@@ -157,7 +157,7 @@ def test_few_seeds_are_warned_of(count: int) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
     said = " ".join(draft.warnings)
     assert ("one seed proves nothing" in said) == (count == 1)
-    assert draft.power.startswith(f"With {count} seeds, this study detects a difference of ") == (count > 1)
+    assert draft.power.startswith(f"With {count} seeds, this study has 80 % power to detect a ") == (count > 1)
 
 
 @pytest.mark.parametrize(("seconds", "seeds"), [(None, 5), (3600.0, 5), (3601.0, 3), (90_000.0, 3)])

@@ -197,7 +197,7 @@ def test_limits_say_what_does_not_follow(study) -> None:
     text = "\n".join(words(document(study, "att")))
     for said in (
         "At most 3 seeds each",
-        "With 3 seeds, this study detects a difference of ",
+        "With 3 seeds, this study has 80 % power to detect a difference of ",
         "Not all runs of hot count",
         "Only one corpus, playlets@1",
         "no test split was scored",

@@ -130,9 +130,8 @@ def test_five_seeds_are_planned_unless_they_take_over_an_hour_or_others_are_aske
     assert "seeds" not in text and main(line) == 0
     said = capsys.readouterr()
     assert f"2 variants × {planned} seeds" in said.out
-    assert (
-        f"With {planned} seeds, this study detects a difference of {detectable(planned, 2):.1f} sd or more" in said.out
-    )
+    power = f"80 % power to detect a difference of {detectable(planned, 2):.1f} sd."
+    assert f"With {planned} seeds, this study has {power}" in said.out
     assert ("5 seeds would take over an hour; --seeds 5 trains" in said.err) == (planned == 3 and not asked)
     assert main([*line, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -118,10 +118,10 @@ async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[in
         await fill_in(pilot, "v", "model.n_heads=1,2,4,8")
         assert app.names == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
         assert "= 20 runs" in app.text and "◆ n_heads-4" in app.text
-        assert "With 5 seeds, this study detects a difference of 2.9 sd or more 4 times in 5." in app.text
+        assert "With 5 seeds, this study has 80 % power to detect a difference of 2.9 sd." in app.text
         assert "Compare this design to what?" not in app.text
         await pilot.press("plus", "plus")
-        assert "= 28 runs" in app.text and "With 7 seeds, this study sees" in app.text
+        assert "= 28 runs" in app.text and "With 7 seeds, this study has" in app.text
         await fill_in(pilot, "number_sign", "1,")
         assert "= 4 runs" in app.text and "one seed proves nothing" in app.text and "this study sees" not in app.text
         assert started == []
