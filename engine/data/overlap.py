@@ -214,17 +214,17 @@ def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | Non
     return Overlap("pairs", split, len(either), len(held_out), shortened(example), len(both))
 
 
-def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
+def question_overlap(
+    train: Sequence[str], held_out: Sequence[str], split: str, of: str = "questions"
+) -> Overlap | None:
     if not held_out:
         return None
     known = set(words_alone(train))
     seen = [text for text, words in zip(held_out, words_alone(held_out), strict=True) if words in known]
-    return Overlap("questions", split, len(seen), len(held_out), shortened(seen[0]) if seen else "")
+    return Overlap(of, split, len(seen), len(held_out), shortened(seen[0]) if seen else "")
 
 
-def labelled_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
-    found = question_overlap(train, held_out, split)
-    return None if found is None else replace(found, of="texts")
+labelled_overlap = functools.partial(question_overlap, of="texts")
 
 
 def words_alone(sentences: Sequence[str]) -> list[str]:

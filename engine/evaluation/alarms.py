@@ -6,7 +6,7 @@ A bad curve invalidates a comparison by the last loss, yet that number does not 
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -136,7 +136,7 @@ def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
     return below, bound, why, IMPLAUSIBLE
 
 
-def _best_accuracy(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
+def _best_accuracy(record: Scores, facts: DataFacts) -> Bound | None:
     """Of the m texts that only one of model and best reader gets right, an honest model gets at most m / 2, give or
     take √m / 2. m is not recorded, so it is taken as large as possible: all that either gets wrong.
     """
@@ -154,17 +154,13 @@ def _best_accuracy(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | 
     return best.accuracy - accuracy, -luck, why, IMPLAUSIBLE
 
 
-# Each bound on a score; None if the facts do not tell.
-BOUNDS: Sequence[Callable[[Scores, DataFacts, TaskKind], Bound | None]] = (_past, _best_accuracy)
-
-
 def implausible(
     record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
 ) -> Verdict | None:
     """Return whether a validation score is better than is possible or was ever reached; None if no bound is known.
     `leak_free`: whether the leak probe has passed.
     """
-    known = [found for bound in BOUNDS if (found := bound(record, facts, task)) is not None]
+    known = [found for found in (_past(record, facts, task), _best_accuracy(record, facts)) if found is not None]
     if not known:
         return None
     fine = known[0][0], 0.0, english("the score is plausible"), OK

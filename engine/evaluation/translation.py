@@ -17,13 +17,9 @@ from engine.runs.record_version import RECORDS
 # sacreBLEU's tokenizers for languages written without spaces, by name and ISO 639 codes; 13a for all others, such as
 # Korean, whose words its `ko-mecab` would split further.
 BLEU_WORDS = {
-    name: tokenizer
-    for tokenizer, names in {
-        "zh": ("zh", "zho", "chi", "cmn", "yue", "chinese", "mandarin", "cantonese"),
-        "ja-mecab": ("ja", "jpn", "japanese"),
-        "char": ("th", "tha", "thai", "lo", "lao", "km", "khm", "khmer", "my", "mya", "bur", "burmese"),
-    }.items()
-    for name in names
+    "zh": ("zh", "zho", "chi", "cmn", "yue", "chinese", "mandarin", "cantonese"),
+    "ja-mecab": ("ja", "jpn", "japanese"),
+    "char": ("th", "tha", "thai", "lo", "lao", "km", "khm", "khmer", "my", "mya", "bur", "burmese"),
 }
 EARLIER = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
 BY_CHARACTER = english(
@@ -88,7 +84,8 @@ def words_of(language: str, records: int = RECORDS, *, installed: bool = True) -
     `installed`, the preferred one, even if its package is missing.
     """
     code = language.lower().replace("_", "-").partition("-")[0]
-    found = BLEU_WORDS.get(code, "13a") if records >= 3 or code in EARLIER else "13a"
+    found = next((words for words, codes in BLEU_WORDS.items() if code in codes), "13a")
+    found = found if records >= 3 or code in EARLIER else "13a"
     if installed and found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
         return "char"
     return found

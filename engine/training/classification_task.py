@@ -1,7 +1,7 @@
 """The task of classifying texts: tokens learned from the training texts, and what readers of words alone get right."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +28,6 @@ from engine.generation.classifying import in_case, read_texts
 from engine.generation.samples import RowSampler, class_sampler
 from engine.language import english, tr
 from engine.lints import Lint
-from engine.runs.record_version import RECORDS
 from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import OwnFiles, Task, require_kind, require_vocabulary
 
@@ -38,7 +37,6 @@ class ClassificationTask(Task):
     corpus: LabelledCorpus
     tokenizer: Tokenizer
     encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
-    records: int = RECORDS
     reads = LabelledCorpus
 
     @classmethod
@@ -95,9 +93,6 @@ class ClassificationTask(Task):
     @staticmethod
     def overlap_between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
         return labelled_overlap(train.texts, held_out.texts, split)
-
-    def scored_by(self, records: int) -> Self:
-        return replace(self, records=records)
 
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)

@@ -273,10 +273,9 @@ def check_reference(copy: SmallCopy) -> Verdict:
         positions=" or ".join(model.positions),
         attentions=" or ".join(model.attentions),
     )
-    right = english(
-        "an independent implementation gives the same predictions over {shape:,} tokens", shape=tokens.shape[1]
-    )
-    return _verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+    right = english("an independent implementation gives the same predictions over {shape:,} tokens")
+    right = right.format(shape=tokens.shape[1]) + copy.said
+    return _verdict("reference", "" if worst <= LIMIT else wrong, right, worst)
 
 
 @torch.no_grad()
@@ -305,9 +304,8 @@ def check_source(copy: SmallCopy) -> Verdict | None:
         wrong = english(
             "changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
         )
-    return _verdict(
-        "source", wrong, english("a different source changes what each decoder layer reads{said}", said=copy.said)
-    )
+    right = english("a different source changes what each decoder layer reads{said}", said=copy.said)
+    return _verdict("source", wrong, right)
 
 
 @torch.no_grad()
@@ -343,10 +341,9 @@ def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
     wrong = english(
         "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong", worst=worst
     )
-    right = english(
-        "decoding with a cache gives the same logits as one full pass over {length:,} tokens", length=length
-    )
-    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said + more, worst)
+    right = english("decoding with a cache gives the same logits as one full pass over {length:,} tokens")
+    right = right.format(length=length) + copy.said + more
+    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right, worst)
 
 
 def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, str]:
@@ -555,13 +552,8 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     smoothed = english(", including label smoothing {share:g}", share=share) if share else ""
     smoothed += english(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
     over = english(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
-    right = english(
-        "a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}",
-        over=over,
-        smoothed=smoothed,
-        said=copy.said,
-    )
-    return _verdict("gradient", wrong, right, worst)
+    right = english("a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}")
+    return _verdict("gradient", wrong, right.format(over=over, smoothed=smoothed, said=copy.said), worst)
 
 
 def _gradient_of(copy: SmallCopy) -> Tensor:
@@ -613,19 +605,11 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: A
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
-            wrong = english(
-                "the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ",
-                step=step,
-                rate=rate,
-                schedule=optimizer.schedule,
-            )
-            wrong += f"{expected:.3g}"
+            said = english("the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ")
+            wrong = said.format(step=step, rate=rate, schedule=optimizer.schedule) + f"{expected:.3g}"
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
-            wrong = english(
-                "the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect",
-                norm=norm,
-                clip=clip,
-            )
+            said = english("the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect")
+            wrong = said.format(norm=norm, clip=clip)
         else:
             wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
         average = {n: ema * average.get(n, p.detach()) + (1.0 - ema) * p.detach() for n, p in named.items()}
@@ -633,20 +617,12 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: A
             break
     wrong = wrong or (_wrong_average(copy, stepper, average, tokenizer) if ema else "")
     clipped = english(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
-    decay = (
-        english(", weight decay {weight_decay:g}", weight_decay=optimizer.weight_decay)
-        if optimizer.weight_decay
-        else ""
-    )
+    rate = optimizer.weight_decay
+    decay = english(", weight decay {weight_decay:g}", weight_decay=rate) if rate else ""
     decay += english(", moving average {ema:g}", ema=ema) if ema else ""
     at = ", ".join(f"{step:,}" for step in steps)
-    right = english(
-        "learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas",
-        clipped=clipped,
-        decay=decay,
-        at=at,
-    )
-    return _verdict("update", wrong, right + copy.said)
+    right = english("learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas")
+    return _verdict("update", wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.said)
 
 
 def decays(which: str, name: str, weight: Tensor) -> bool:
@@ -735,12 +711,8 @@ def _wrong_update(
             if decay and not coupled and bool(((moved - moves).abs() <= room).all()):
                 return english("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
             settings = english("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
-            return english(
-                "the update of {name} does not match {kind} with {settings}",
-                name=name,
-                kind=optimizer.kind,
-                settings=settings,
-            )
+            wrong = english("the update of {name} does not match {kind} with {settings}")
+            return wrong.format(name=name, kind=optimizer.kind, settings=settings)
     return ""
 
 
@@ -808,11 +780,8 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
                 if not torch.equal(passes[0], passes[-1]):
                     break
             else:
-                wrong = english(
-                    "model.{name} = {rates:g} has no effect: two training passes give the same predictions",
-                    name=name,
-                    rates=rates[name],
-                )
+                wrong = english("model.{name} = {rates:g} has no effect: two training passes give the same predictions")
+                wrong = wrong.format(name=name, rates=rates[name])
         scored = reading_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.another()
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())

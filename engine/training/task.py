@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -28,6 +29,7 @@ from engine.language import tr
 from engine.lints import Lint, lint
 from engine.retelling import told
 from engine.runs.reader import RunReader
+from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, OverlapFacts
 
 
@@ -42,11 +44,13 @@ class OwnFiles(NamedTuple):
     data_dir: Path | None
 
 
+@dataclass(frozen=True)
 class Task(ABC):
-    """An encoded corpus with its tokenizer, and all they determine."""
+    """An encoded corpus with its tokenizer, and all they determine; `records` as in `TextScorer`."""
 
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
+    records: int = field(default=RECORDS, kw_only=True)
 
     reads: ClassVar[type[Corpus]]
     part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
@@ -124,8 +128,8 @@ class Task(ABC):
         return None
 
     def scored_by(self, records: int) -> Self:
-        """Return the same task with the scoring rules of a run's version of the records; see `TextScorer`."""
-        return self
+        """Return the same task with the scoring rules of a run's version of the records."""
+        return replace(self, records=records)
 
     @abstractmethod
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:

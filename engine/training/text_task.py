@@ -1,7 +1,7 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -36,7 +36,6 @@ from engine.language import english, tr
 from engine.lints import Lint
 from engine.measures import MOST_UNKNOWN
 from engine.retelling import told
-from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import OwnFiles, Task, require_known, require_vocabulary
 
@@ -53,12 +52,11 @@ MAX_PROMPT = 32  # characters of the validation text that samples continue, wher
 
 @dataclass(frozen=True)
 class TextTask(Task):
-    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each; `records` as in `TextScorer`."""
+    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
 
     corpus: TextCorpus
     tokenizer: Tokenizer
     tokens: dict[str, TextTokens]
-    records: int = RECORDS
     reads = TextCorpus
     overlap_between = staticmethod(overlap_of)
 
@@ -131,9 +129,6 @@ class TextTask(Task):
 
     def own_tokenizer(self) -> Tokenizer | None:
         return _every_character(self.corpus) if self.tokenizer.per_character else None
-
-    def scored_by(self, records: int) -> Self:
-        return replace(self, records=records)
 
     def predicted(self, split: str) -> int:
         return self.tokens[split].numel()

@@ -36,7 +36,6 @@ from engine.generation.translation import both_specials
 from engine.language import english, tr
 from engine.lints import Lint
 from engine.retelling import told
-from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.schemes import POSITIONS
 from engine.training.task import OwnFiles, Task, require_known, require_vocabulary
@@ -51,7 +50,6 @@ class TranslationTask(Task):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
-    records: int = RECORDS
     reads = ParallelCorpus
     scores: ClassVar[type[TranslationScorer]] = TranslationScorer
 
@@ -115,9 +113,6 @@ class TranslationTask(Task):
         sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
         keys = ("source", "target", "source_tokens", "target_tokens")
         return (dict(zip(keys, row, strict=True)) for row in sides)
-
-    def scored_by(self, records: int) -> Self:
-        return replace(self, records=records)
 
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included

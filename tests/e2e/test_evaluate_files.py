@@ -132,7 +132,7 @@ def test_a_text_that_the_run_trained_on_is_said_to_be_one(runs, capsys, tmp_path
     assert evaluated(capsys, runs, "text", "--text", str(tmp_path / "own.txt")).get("overlap", {}).get("share", 0) < 0.2
 
 
-def test_texts_and_sentences_that_the_run_trained_on_are_said_to_be_known(runs, capsys, tmp_path) -> None:
+def test_evaluate_reports_texts_and_sentences_that_the_run_trained_on(runs, capsys, tmp_path) -> None:
     corpus = load_corpus(LabelledCorpus, RunReader(runs / "classes").config.data)
     pairs_of = load_corpus(ParallelCorpus, RunReader(runs / "pairs").config.data)
     files = {"classes": ("--csv", "own.csv"), "pairs": ("--source", "own.en", "--reference", "own.de")}
@@ -151,7 +151,7 @@ def test_texts_and_sentences_that_the_run_trained_on_are_said_to_be_known(runs, 
     assert "overlap" not in evaluated(capsys, runs, "pairs")  # its own splits are told of in data.json
 
 
-def test_without_the_runs_own_corpus_nothing_is_said_of_overlap(capsys, runs, tmp_path) -> None:
+def test_without_the_runs_corpus_no_overlap_is_reported(capsys, runs, tmp_path) -> None:
     for change in (lambda path: path.write_text("a\tb\n" * 9), Path.unlink):
         kept = (runs / "pairs.tsv").read_bytes()
         (tmp_path / "own.en").write_text(PAIRS[5][0])

@@ -78,7 +78,7 @@ def test_scores_and_exports_are_what_they_were_and_a_run_goes_on_to_the_same_end
         ("\n", "\n", ""),
     ],
 )
-def test_of_a_run_without_recorded_settings_what_its_files_contradict_is_refused_and_the_rest_said_to_be_unknown(
+def test_a_run_without_recorded_settings_refuses_contradicted_ones_and_warns_of_the_rest(
     was: str, now: str, said: str, kept: Path, cache: Path
 ) -> None:
     config = kept / "runs" / SOON / "config.toml"

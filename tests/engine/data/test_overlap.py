@@ -68,7 +68,7 @@ def test_a_text_written_many_times_is_found_as_well() -> None:
 
 @pytest.mark.parametrize("size", [30, 60, 100, 150, 190, 210])
 @pytest.mark.parametrize(("mark", "of"), [("\n", "lines"), (END_OF_TEXT, "documents")])
-def test_units_that_stand_nine_times_in_training_are_found_whatever_their_length(mark: str, of: str, size: int) -> None:
+def test_units_that_training_repeats_are_found_whatever_their_length(mark: str, of: str, size: int) -> None:
     held_out = units(200, size)
     train = held_out * 9
     random.Random(1).shuffle(train)
@@ -89,7 +89,7 @@ def test_units_that_stand_nine_times_in_training_are_found_whatever_their_length
     ],
 )
 @pytest.mark.parametrize("mark", ["", END_OF_TEXT])
-def test_a_copy_in_other_letters_or_with_other_white_space_is_found_by_whole_units(mark: str, changed, end) -> None:
+def test_a_copy_in_other_case_or_with_other_white_space_is_found_by_whole_units(mark: str, changed, end) -> None:
     text = [one.replace("-", " ") for one in units(300, 72)]
     found = between(f"\n{mark}".join(text), f"{end}{mark}".join(map(changed, text)))
     assert found.lines_seen >= 0.99 * found.lines > 290
@@ -112,7 +112,7 @@ def test_short_lines_do_not_count_and_fewer_characters_are_enough_without_spaces
     assert (len(short), len(least)) == (19, 20) and (found.lines, found.lines_seen) == (3, 3)
 
 
-def test_of_very_many_lines_a_sample_is_looked_up_and_said_to_be_one(monkeypatch) -> None:
+def test_of_very_many_lines_a_sample_is_looked_up_and_the_message_says_so(monkeypatch) -> None:
     monkeypatch.setattr(overlap, "MOST", 400)
     seen, new = units(1_000, 40), [one[::-1] for one in units(3_000, 41)]
     found = between("\n".join(seen), "\n".join(seen + new))
@@ -124,7 +124,7 @@ def test_of_very_many_lines_a_sample_is_looked_up_and_said_to_be_one(monkeypatch
     )
 
 
-def test_a_line_without_end_takes_bounded_memory_and_the_text_after_it_is_found(monkeypatch) -> None:
+def test_an_endless_line_takes_bounded_memory_and_the_text_after_it_is_found(monkeypatch) -> None:
     monkeypatch.setattr(overlap, "LONGEST", 1_000)
     monkeypatch.setattr(overlap, "PIECE", 128)
     lines = "\n".join(units(50, 60))

@@ -133,7 +133,7 @@ def test_the_score_is_that_of_each_text_by_itself(run) -> None:
     assert last.accuracy == np.mean([int(p.argmax()) == label for p, label in zip(chances, truth, strict=True)])
 
 
-def test_texts_that_contain_their_class_are_said_before_training_and_beat_the_best_reader(
+def test_texts_that_contain_their_class_are_reported_before_training_and_beat_the_best_reader(
     tmp_path, monkeypatch
 ) -> None:
     """A planted bug: the class is left in the text."""

@@ -1,4 +1,4 @@
-"""A resumed run is the run it was: settings that were edited while it was stopped are refused, each by its name."""
+"""A resumed run is the run it was: settings that were edited while it was stopped are refused by name."""
 
 import json
 import random
@@ -68,9 +68,7 @@ def made_config(root: Path) -> RunConfig:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder with a run on a text of its own, stopped after step 3 of 6, and what the run is at its end if it is not
-    stopped.
-    """
+    """A folder with a run on its own text, stopped after step 3 of 6, and how that run ends if it is not stopped."""
     root = tmp_path_factory.mktemp("made")
     config = made_config(root)
     expected, _ = whole(config, root)
@@ -93,11 +91,11 @@ def edit(run: Path, changes: dict[str, Any]) -> None:
 
 
 def lasting(run: Path) -> dict[str, bytes]:
-    """What of a run's directory nobody may change who does not train it."""
+    """The files of a run's directory that only training may change."""
     return {str(one): one.read_bytes() for one in sorted(run.rglob("*")) if one.is_file() and one.name[0] != "."}
 
 
-def test_an_edited_rate_is_refused_by_name_and_put_back_the_run_ends_as_if_nothing_had_been(made, stopped) -> None:
+def test_an_edited_rate_is_refused_by_name_and_once_restored_the_run_ends_the_same(made, stopped) -> None:
     before = lasting(stopped)
     edit(stopped, {"optimizer.lr": 0.5})
     answer = command("resume", "run", "--runs-dir", str(stopped.parent), "--device", "cpu")
@@ -115,7 +113,7 @@ def test_an_edited_rate_is_refused_by_name_and_put_back_the_run_ends_as_if_nothi
     assert outcome(stopped) == made[1]
 
 
-def test_the_way_that_the_refusal_names_trains_on_from_the_weights(stopped) -> None:
+def test_the_command_in_the_refusal_trains_on_from_the_weights(stopped) -> None:
     edit(stopped, {"optimizer.lr": 0.5})
     with pytest.raises(InputError) as refused:
         resume(stopped, device="cpu")
@@ -139,7 +137,7 @@ def test_what_may_not_be_edited_is_refused(key: str, stopped) -> None:
     assert lasting(stopped) == before
 
 
-def test_several_edits_are_named_together_and_a_line_taken_out_is_one(stopped) -> None:
+def test_several_edits_are_named_together_including_a_removed_line(stopped) -> None:
     edit(stopped, {"optimizer.lr": 0.02, "seed": 3})
     lines = (stopped / "config.toml").read_text().splitlines(keepends=True)
     (stopped / "config.toml").write_text("".join(line for line in lines if not line.startswith("clip")))
@@ -166,14 +164,14 @@ def test_what_may_be_edited_changes_no_bit(key: str, made, stopped) -> None:
     assert len(settings) > 1 and all(one == settings[0] for one in settings)
 
 
-def test_another_text_is_refused_though_its_path_may_be_edited(stopped) -> None:
+def test_another_text_is_refused_although_its_path_may_be_edited(stopped) -> None:
     (stopped.parent / "other.txt").write_text("fig gum\n" * 900)
     edit(stopped, {"data.corpus": str(stopped.parent / "other.txt")})
     with pytest.raises(InputError, match="this is not the text that run 'run' started with"):
         resume(stopped, device="cpu")
 
 
-def test_every_setting_is_kept_but_those_that_say_that_they_may_be_edited() -> None:
+def test_every_setting_is_fixed_except_those_declared_editable() -> None:
     config = RunConfig()
     usual = flatten(config.dump())
     kept = {key for key in all_keys() if edits({**fixed_settings(config), key: "another"}, config)}
@@ -213,7 +211,7 @@ TAMPERED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_settings_that_are_changed_in_the_manifests_too_are_no_way_around(what: str, stopped) -> None:
+def test_editing_the_manifests_too_does_not_help(what: str, stopped) -> None:
     change, said = TAMPERED[what]
     for folder in checkpoint.steps_saved(stopped):
         manifest = json.loads((folder / checkpoint.MANIFEST).read_text())
@@ -246,8 +244,8 @@ def test_averages_carry_the_settings_and_are_intact_without_them(tmp_path) -> No
         assert checkpoint.damage(folder) is None and checkpoint.settings_of(folder) is None
 
 
-def test_a_checkpoint_that_keeps_what_auto_meant_is_noticed(stopped, monkeypatch) -> None:
-    """A planted bug: resumed, a run keeps the settings that it computes with, not those of its config.toml."""
+def test_a_checkpoint_that_records_resolved_instead_of_asked_settings_is_noticed(stopped, monkeypatch) -> None:
+    """A planted bug: a resumed run records the settings that it computes with, not those in its config.toml."""
     real = assembling.RunParts
     monkeypatch.setattr(assembling, "RunParts", lambda *given, **more: real(*given, **more | {"asked": None}))
     resume(stopped, device="cpu", control=StopAfter(1)).trainer.run()

@@ -109,7 +109,7 @@ def test_a_run_is_stamped_before_its_first_step(tiny: Tiny, tmp_path, corpus) ->
 @pytest.mark.parametrize(
     ("corpus", "badge", "unit"), [(documents_again, "OVERLAP", "documents"), (lines_again, "REPEATED", "lines")]
 )
-def test_whole_documents_make_a_score_void_and_whole_lines_are_warned_of(tiny: Tiny, tmp_path, corpus, badge, unit):
+def test_whole_documents_void_a_score_and_whole_lines_only_warn(tiny: Tiny, tmp_path, corpus, badge, unit):
     ready = started(tiny(*corpus(tmp_path)), tmp_path, "run")
     reader = RunReader(ready.path)
     facts = reader.data.overlap

@@ -716,9 +716,7 @@ def _average_scored_for_the_weights(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("minimal_leak_probe")
 @pytest.mark.parametrize("plant", [None, _live_weights_for_the_average, _average_scored_for_the_weights])
-def test_weights_that_are_taken_for_their_average_are_heard_at_the_end(
-    plant: Plant | None, tmp_path, monkeypatch
-) -> None:
+def test_weights_taken_for_their_average_are_noticed_at_the_end(plant: Plant | None, tmp_path, monkeypatch) -> None:
     if plant is not None:
         plant(monkeypatch)
     monkeypatch.setattr(inspector, "self_check", lambda *_: [])

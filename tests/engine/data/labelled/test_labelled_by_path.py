@@ -133,7 +133,7 @@ def reviews(path: Path, header: str, row: str, rows: int = 600) -> Path:
         ("label,text,title", "{label},{words},{name}", "'title'"),
     ],
 )
-def test_a_column_that_is_the_class_again_is_refused_where_a_run_begins(tmp_path, header, row, column) -> None:
+def test_a_column_that_repeats_the_class_is_refused_when_a_run_starts(tmp_path, header, row, column) -> None:
     path = reviews(tmp_path / "a.csv", header, row)
     config = RunConfig.model_validate(
         {"model": {"architecture": "encoder"}, "objective": {"kind": "classification"}}
@@ -156,7 +156,7 @@ def test_a_column_that_is_the_class_again_is_refused_where_a_run_begins(tmp_path
         ("", "{label},{i},{words}", []),
     ],
 )
-def test_columns_that_are_joined_without_being_known_are_named(tmp_path, header, row, said: list[str]) -> None:
+def test_unrecognized_columns_that_are_joined_are_named(tmp_path, header, row, said: list[str]) -> None:
     corpus = load(reviews(tmp_path / "a.csv", header, row))
     assert not corpus.refused and [note.partition(";")[0] for note in corpus.notes] == said
     assert [telling(one).verdict for one in corpus.shortcuts] == ["ok"]
@@ -169,7 +169,7 @@ def test_columns_that_are_joined_without_being_known_are_named(tmp_path, header,
         ("{label},{words} ({name}!)", "'negative' → '0'; any other text → '1'"),
     ],
 )
-def test_one_word_that_tells_the_class_is_said_before_training(tmp_path, row: str, word: str) -> None:
+def test_a_word_that_gives_the_class_away_is_reported_before_training(tmp_path, row: str, word: str) -> None:
     corpus = load(reviews(tmp_path / "a.csv", "", row))
     (found,) = map(telling, corpus.shortcuts)
     assert found.verdict == SUSPICIOUS and "classify 100.0% of the texts" in found.why and word in found.why

@@ -196,7 +196,7 @@ def test_the_power_of_a_usual_study(n) -> None:
     assert all(rate < POWER + 0.04 for rate, d in zip(rates, (1, 2, 5, 10), strict=True) if d < detectable(n, 5))
 
 
-def test_where_earlier_studies_tell_the_spread_a_plan_says_what_it_can_see_in_nats(tmp_path) -> None:
+def test_a_plan_gives_its_power_in_nats_where_earlier_studies_show_the_spread(tmp_path) -> None:
     attention(tmp_path)
     ran = read_entry(tmp_path / "att.global.s1").config
     asked = validate(nested({**ran, "seed": 9}), "asked")

@@ -76,7 +76,7 @@ def test_other_tokens_are_compared_by_bits_per_byte_and_by_nothing_else(tmp_path
     assert FIXED["Δbits_per_byte"].value(base, replace(base, path=base.path / "x")) is None  # the same tokens
 
 
-def test_words_that_were_not_spelled_or_hardly_known_are_not_compared(tmp_path, baseline) -> None:
+def test_runs_that_did_not_spell_or_know_few_words_are_not_compared(tmp_path, baseline) -> None:
     base = replace(baseline, scores={"bits_per_byte": 2.0})
     found = with_tokens(entry(tmp_path, "words"), 1.0)
     known, unknown = (replace(found, scores=found.scores | {"unknown": share}) for share in (0.25, 0.26))
