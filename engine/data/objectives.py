@@ -143,10 +143,8 @@ def places_in_target(numbered: Batch) -> Places:
     """Return the places in a batch of one row; its predicted tokens are `numbered`."""
     answers = numbered.targets[0].tolist()
     predicted = {place: t for t, place in enumerate(answers) if place >= FIRST_PLACE}
-    tokens, *source = (
-        torch.tensor([predicted.get(at, -1) for at in part[0].tolist()]) for part in numbered.texts[::-1]
-    )
-    return Places(torch.arange(len(answers)), tokens, source[0] if source else None)
+    texts = [torch.tensor([predicted.get(at, -1) for at in part[0].tolist()]) for part in numbered.texts]
+    return Places(torch.arange(len(answers)), texts[-1], texts[0] if len(texts) > 1 else None)
 
 
 def numbered(tokens: Tokens) -> Tokens:

@@ -197,7 +197,5 @@ def _classes(context: ReportContext, standings: Sequence[VariantResult]) -> Iter
         if share is not None:
             yield context.say("classes.words", share=f"{share:.1%}")
         if (reader := facts.best_reader) is not None:
-            key, unordered = (
-                ("classes.best", 0.0) if reader.unordered is None else ("classes.best.order", reader.unordered)
-            )
-            yield context.say(key, best=f"{reader.accuracy:.1%}", unordered=f"{unordered:.1%}")
+            key = "classes.best" if reader.unordered is None else "classes.best.order"
+            yield context.say(key, best=f"{reader.accuracy:.1%}", unordered=f"{reader.unordered or 0.0:.1%}")
