@@ -80,8 +80,8 @@ def test_without_its_training_text_a_word_model_has_no_bits_per_byte(runs, capsy
         assert main(["evaluate", "words", "--text", str(tmp_path / "own.txt"), "--runs-dir", str(runs)]) == 0
     finally:
         (runs / "docs.txt").write_text(text)
-    assert {*found} - {*now} == {"bits_per_character", "bits_per_byte", "word_perplexity", "overlap"}
-    assert found["unknown"] > 0.1
+    lost = {"bits_per_character", "bits_per_byte", "word_perplexity", "overlap"}
+    assert {*found} - {*now} == lost and found["unknown"] > 0.1
     assert "the run's training text, which is not here" in capsys.readouterr().out
 
 
