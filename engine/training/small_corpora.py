@@ -36,11 +36,11 @@ class SmallCorpus:
     questions: Sequence[Row] = ()  # of documents: question and answer
 
 
-def write_like(corpus: Corpus, folder: Path, held_out: float) -> SmallCorpus:
-    """Write a small corpus like another into a folder; `held_out` is the share of a text that is not trained on."""
+def write_like(corpus: Corpus, folder: Path, trained: float) -> SmallCorpus:
+    """Write a small corpus like another into a folder; `trained` is the share of a text that is trained on."""
     suffix = _suffix(corpus.source)
     if isinstance(corpus, TextCorpus):
-        return _text(folder / f"small{suffix or '.txt'}", held_out)
+        return _text(folder / f"small{suffix or '.txt'}", trained)
     if isinstance(corpus, ParallelCorpus):
         return _pairs(folder / f"small{suffix or '.tsv'}", corpus.tags)
     if isinstance(corpus, LabelledCorpus):
@@ -69,10 +69,10 @@ def _sentence(number: int, name: str) -> str:
     return " ".join((own, *others[:4], own, *others[4:], own)) + "."
 
 
-def _text(path: Path, held_out: float) -> SmallCorpus:
+def _text(path: Path, trained: float) -> SmallCorpus:
     documents = [f"{_sentence(i, 'Own')}\n{_sentence(i + 4, 'too')}" for i in range(DOCUMENTS)]
     train = total = sum(len(one) + len(END_OF_TEXT) for one in documents)
-    while int(total * (1.0 - held_out)) < train:
+    while int(total * trained) < train:
         total += 1
     left, number = total - train, 0
     while left > 0:  # the last document is cut to what is left

@@ -75,8 +75,9 @@ def require(right: bool, otherwise: str) -> None:
 
 def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, Task, SmallCorpus]:
     """Return a run's config and task on a small corpus in `folder`, read and encoded by the run's own functions."""
-    own, held_out = config.data, max(LEAST_HELD_OUT, config.data.validation_fraction)
-    small, tokenizer = write_like(task.corpus, folder, held_out + own.test_fraction), own.tokenizer
+    own = config.data
+    held_out = max(min(LEAST_HELD_OUT, (1.0 - own.test_fraction) / 2), own.validation_fraction)
+    small, tokenizer = write_like(task.corpus, folder, 1.0 - held_out - own.test_fraction), own.tokenizer
     if tokenizer == "loaded":
         tokenizer = "characters" if task.tokenizer.target.per_character else "bpe"
     tables = config.miniature().dump()
@@ -386,7 +387,8 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     steps = range(1, 1 + getattr(batches, "steps_per_epoch", COMPARED))
     trained = [batches.batch(step, micro) for step in steps for micro in range(config.train.accumulation)]
     seen = [originals(one) for batch in trained for one in examples(config, batch)]
-    check_rows(config, seen, rows["train"], "training")
+    one_pass = seen[: len(rows["train"])] if config.on_rows else seen  # an epoch's last step reads on into the next
+    check_rows(config, one_pass, rows["train"], "training")
     scorer = task.scorer(config, cpu)
     if config.task.continues:
         asked = [*text_rows(config, rows["validation"][0][0], originals.end)]

@@ -277,7 +277,7 @@ def cell(kind: str, tokenizer: str, form: str, folder: Path, patch: pytest.Monke
         example = folder / f"example{form if form.startswith('.') else '.txt'}"
         example.touch()
         (folder / "corpus").mkdir()
-        changes += [f"data.corpus={write_like(like(on, example), folder / 'corpus', 0.1).corpus}"]
+        changes += [f"data.corpus={write_like(like(on, example), folder / 'corpus', 0.9).corpus}"]
         if form == "large":
             patch.setattr(corpora, "LARGE", 0)
     config = presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in changes])
@@ -311,3 +311,13 @@ def test_every_cell_is_as_written_out(
     assert found.verdict == "ok", found.why
     looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up
+
+
+def test_shares_are_rounded_as_the_splits_are() -> None:
+    assert verdict("demo", *TEXT, "data.validation_fraction=0.3", "data.test_fraction=0.2") == ""
+
+
+@pytest.mark.parametrize("preset", ["biographies-scratch", "phrasebook", "bulletins", "demo"])
+def test_an_epoch_may_end_within_a_step(preset: str) -> None:
+    small = {"biographies-scratch": "40", "demo": "20000"}.get(preset, "600")
+    assert verdict(preset, f"data.corpus_size={small}", "train.accumulation=3", "model.d_model=32") == ""
