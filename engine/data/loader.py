@@ -30,8 +30,8 @@ class Examples(Protocol):
     def batch(self, step: int, micro: int) -> Batch:
         """Return micro-batch `micro` of optimizer step `step` (counted from 1). Pure."""
 
-    def probed(self) -> Tensor:
-        """Return (B, L) int64 text for the leak probe."""
+    def probed(self) -> Tensor | None:
+        """Return (B, L) int64 text for the leak probe; None if it reads the rows of `traced`."""
 
     def traced(self) -> Iterator[tuple[Batch, Places]]:
         """Yield rows of the first batch, each as a batch, and the places that they predict; none where the objective

@@ -35,9 +35,3 @@ def stands_at(lengths: Sequence[int], device: torch.device | str) -> Positions:
     real = torch.tensor(list(lengths))
     at = Positions.of_tokens(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
     return Positions(sent(at.index, device), one_side=True)
-
-
-def text_of(rows: Sequence[Tokens], length: int) -> Tensor:
-    """Return (1, length) the start of all rows joined into one text, repeated if too short."""
-    text = np.concatenate(rows[: max(1, length)])
-    return torch.from_numpy(np.resize(text, length).astype(np.int64))[None]

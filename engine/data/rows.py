@@ -32,7 +32,7 @@ from engine.data.objectives import (
     places_in_target,
     written_from,
 )
-from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
+from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import Counts
 from engine.errors import InputError
 from engine.language import tr
@@ -71,6 +71,10 @@ class BucketedBatches(ABC):
             )
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
+
+    def probed(self) -> None:
+        """None: the leak probe reads the rows of `traced`."""
+        return
 
     def traced(self) -> Iterator[tuple[Batch, Places]]:
         """Yield the first rows of the first batch, each as a batch, and the places that they predict."""
@@ -236,10 +240,6 @@ class PairBatches(BucketedBatches):
         pairs = EncodedPairs(pairs.sources, [*map(predicted, pairs.targets)])
         return pair_batch(pairs, self.special, self.device, joined=self._joined)
 
-    def probed(self) -> Tensor:
-        """Return (1, L) the start of the training targets."""
-        return text_of(self.pairs.targets, self.objective.window).to(self.device)
-
 
 # --- questions with their answers
 
@@ -257,11 +257,6 @@ class QuestionBatches(BucketedBatches):
     def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
         chosen = self.asked.chosen(rows)
         return self.objective.answered(chosen.sources, [*map(predicted, chosen.targets)], self.device)
-
-    def probed(self) -> Tensor:
-        """Return (1, L) questions and answers as one text."""
-        rows = [part for pair in zip(self.asked.sources, self.asked.targets, strict=True) for part in pair]
-        return text_of(rows, self.objective.window).to(self.device)
 
 
 def scored_questions(
@@ -295,10 +290,6 @@ class LabelledBatches(BucketedBatches):
     def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
         classes = [int(predicted(np.array([self.classes[i]]))[0]) for i in rows]
         return self.objective.classified([self.texts[i] for i in rows], classes, self.device)
-
-    def probed(self) -> Tensor:
-        """Return (1, L) the start of all texts as one."""
-        return text_of(self.texts, self.objective.window).to(self.device)
 
 
 def scored_texts(
@@ -334,12 +325,6 @@ class DocumentBatches(BucketedBatches):
         cuts = self._cut_at(epoch)
         documents = [predicted(self.documents[row][: cuts[row]]) for row in rows]
         return self.objective.corrupted(documents, mask_generator(self.seed, step, micro), self.device)
-
-    def probed(self) -> Tensor:
-        """Return (2, L) the start of the documents, as one text each."""
-        half = max(1, len(self.documents) // 2)
-        texts = [text_of(part, self.objective.window) for part in (self.documents[:half], self.documents[-half:])]
-        return torch.cat(texts).to(self.device)
 
     def _cut_at(self, epoch: int) -> Counts:
         """Return (n,) the tokens of each document that an epoch reads."""

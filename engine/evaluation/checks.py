@@ -217,7 +217,7 @@ def starts_as_identity(model: ModelConfig) -> bool:
 def leak_probe(
     model: Network,
     objective: Objective,
-    windows: Tensor,
+    windows: Tensor | None,
     vocab_size: int,
     *,
     when: When,
@@ -236,9 +236,10 @@ def leak_probe(
         model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0
-    kind, share = windows.device.type, SHARE[when]
+    kind, share = next(model.parameters()).device.type, SHARE[when]
     wanted = min(rows, MOST_ROWS)
     if objective.hides:
+        assert windows is not None
         own = windows.repeat(-(-wanted // len(windows)), 1)[: _affordable(model, objective.window, kind, share)]
         own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
         with _mode(model, training=False):
@@ -248,7 +249,7 @@ def leak_probe(
         change = _larger(change, found)
         clean = english("the model does not see what is hidden")
     else:
-        for batch, where in examples or _examples(objective, windows[:2], step):
+        for batch, where in _examples(objective, windows[:2], step) if windows is not None else examples:
             single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
