@@ -484,6 +484,31 @@ def _clipping_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(nn.utils, "clip_grad_norm_", lambda weights, most: nn.utils.get_total_norm(w.grad for w in weights))
 
 
+def _clipped_after_the_step(patch: pytest.MonkeyPatch) -> None:
+    real, clip = step.Stepper._update, nn.utils.clip_grad_norm_
+
+    def update(self: step.Stepper, *given: object) -> torch.Tensor:
+        with pytest.MonkeyPatch.context() as inner:
+            _clipping_ignored(inner)
+            norm = real(self, *given)
+        clip(self._parameters, self.config.train.clip)
+        return norm
+
+    patch.setattr(step.Stepper, "_update", update)
+
+
+def _momentum_normalised_in_place(patch: pytest.MonkeyPatch) -> None:
+    real = optimizer.Muon.update
+
+    def update(self: optimizer.Muon, group: dict) -> None:
+        real(self, group)
+        for weight in group["params"] if "rows" in group else ():
+            moment = self.state[weight]["momentum_buffer"]
+            moment.div_(moment.norm() + 1e-7)
+
+    patch.setattr(optimizer.Muon, "update", update)
+
+
 def _decay_ignored(patch: pytest.MonkeyPatch) -> None:
     real = step.make_optimizer
     without = {"weight_decay": 0.0}
@@ -600,6 +625,8 @@ BUGS = {
     "z-loss over padding too": Bug(_z_loss_of_padding, {"gradient"}, ("objective.z_loss=1e-4",), "phrasebook"),
     "micro-batches divided by their own targets": Bug(_micro_batches_apart, {"gradient"}, ("train.accumulation=2",)),
     "clipping ignored": Bug(_clipping_ignored, {"update"}),
+    "clipping after the step": Bug(_clipped_after_the_step, {"gradient", "update"}),
+    "Muon normalises its momentum in place": Bug(_momentum_normalised_in_place, {"update"}, ("optimizer.kind=muon",)),
     "weight decay ignored": Bug(_decay_ignored, {"update"}),
     "a group's rate ignored": Bug(_own_rate_ignored, {"update"}, ("optimizer.head_lr=1e-4",)),
     "Muon takes queries, keys and values for one matrix": Bug(
