@@ -26,6 +26,8 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
         # Spelling a rare word costs bits, and predicting `<unk>` is never right.
         "next-token words": frozenset({"accuracy", "bits_per_character", "bits_per_byte", "word_perplexity"}),
         **{f"{one} words": frozenset({"accuracy"}) for one in ("masked", "copy", "reverse", "continuation", "shifted")},
+        # Byte pairs show who is named first, and no constant answer may beat the chance of `order`.
+        "classification": frozenset({"unordered", "chance"}),
     },
 }
 

@@ -425,18 +425,20 @@ def _close(found: Sequence[float], expected: Sequence[float]) -> bool:
 
 
 def text_on_disk(config: RunConfig, task: Task) -> str:
-    """Return the text of a corpus's files, read a second way, with single spaces; "" if that is too much."""
+    """Return the text of a corpus's files, read a second way, with single spaces; "" if that is too much, or fails."""
     corpus = task.corpus
     if isinstance(corpus, TextCorpus) and isinstance(corpus.splits["train"], LargeSplit):
         return ""
     paths = [Path(part.strip()).expanduser() for part in corpus.source.split(",")]
-    found = chain.from_iterable([path] if path.is_file() else islice(path.rglob("*"), MOST_FILES) for path in paths)
+    found = chain.from_iterable([path] if path.is_file() else islice(path.rglob("*"), MOST_FILES + 1) for path in paths)
     files = sorted(file for file in found if file.is_file())
     size = sum(file.stat().st_size * (PACKED if file.suffix in (".gz", ".parquet") else 1) for file in files)
-    if size > MOST_BYTES or any(file.suffix in ARCHIVES for file in files):
+    if size > MOST_BYTES or len(files) > MOST_FILES or any(file.suffix in ARCHIVES for file in files):
         return ""
     generated = (part for rows in rows_of(config, task).values() for row in rows for part in row)
-    return " ".join("\n".join(map(_read, files) if files else generated).split())
+    with suppress(OSError, EOFError, ValueError):  # another file of the folder
+        return " ".join("\n".join(map(_read, files) if files else generated).split())
+    return ""
 
 
 def _read(file: Path) -> str:

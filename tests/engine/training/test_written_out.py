@@ -27,6 +27,7 @@ from engine.training import classification_task, text_task, translation_task
 from engine.training.self_check import check_examples, reading_copy
 from engine.training.small_corpora import write_like
 from engine.training.task import Task, make_task
+from engine.training.written_out import MOST_FILES
 
 pytestmark = pytest.mark.usefixtures("cached_corpora")
 
@@ -311,6 +312,16 @@ def test_every_cell_is_as_written_out(
     assert found.verdict == "ok", found.why
     looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up
+
+
+def test_many_files_and_one_that_cannot_be_read_are_not_looked_up(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 50):
+        (tmp_path / f"{number:03}.txt").write_text(f"The {number}th of many short stories is about number {number}.\n")
+    assert verdict("demo", *TEXT, f"data.corpus={tmp_path}", "data.tokenizer=bytes") == ""
+    for number in range(MOST_FILES):
+        (tmp_path / f"{number:03}.txt").unlink()
+    (tmp_path / "other.gz").write_bytes(b"no archive")
+    assert verdict("demo", *TEXT, f"data.corpus={tmp_path}", "data.tokenizer=bytes") == ""
 
 
 def test_shares_are_rounded_as_the_splits_are() -> None:
