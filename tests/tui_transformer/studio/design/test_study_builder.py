@@ -272,7 +272,7 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
         fits._known[fits._key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
-        assert "≈ 12 min on cpu, one at a time, " in app.text and "≈ 2 min" in app.text
+        assert "≈ 20 min on cpu, one at a time, " in app.text and "≈ 2 min" in app.text
         await pilot.press("m")
         await until(pilot, lambda: "2 at a time, 1 thread each" in app.text)
         assert "≈ 8 min on cpu" in app.text and "5 MB" in app.text
