@@ -318,7 +318,7 @@ async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing
         await fill_in(pilot, "v", "model.n_heads=2")
         await fill_in(pilot, "n", "pos")
         await pilot.press("f5")
-        words = ("▸ pos ", "0/6", "◌ timing", "the runs start after that")
+        words = ("▸ pos ", "0/10", "◌ timing", "the runs start after that")
         await until(pilot, lambda: all(word in app.text for word in words))
         assert "Nothing has been trained yet" not in app.text
         await pilot.press("r", "s", "enter")
