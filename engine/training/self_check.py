@@ -41,10 +41,10 @@ from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from engine.model.visibility import self_attention
 from engine.ranks import Ranks
-from engine.training.checkpoint import MOVING, WEIGHTS, Common, save_moving_average
+from engine.training.checkpoint import MOVING, WEIGHTS, Provenance, save_moving_average
 from engine.training.step import Stepper
 from engine.training.task import Task
-from engine.training.written_out import Mismatch, check_own_batches, check_small_corpus
+from engine.training.written_out import Mismatch, Originals, check_own_batches, check_small_corpus
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -639,7 +639,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     live = {name: weight.detach().clone() for name, weight in copy.network.named_parameters()}
     with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
         (saved := Path(folder) / "checkpoints").mkdir()
-        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, Common(tokenizer, {}))
+        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, Provenance(tokenizer, {}))
         found = load_file(saved / MOVING / WEIGHTS)
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
@@ -845,6 +845,8 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
 
 def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
+    if not Originals.knows(kind := config.task.name):
+        return _verdict("examples", "", english("no second implementation of '{kind}' to compare with", kind=kind))
     try:
         own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)

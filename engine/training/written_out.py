@@ -62,7 +62,9 @@ class Mismatch(Exception):
     """What differs from this implementation, in one sentence."""
 
 
-class Example(NamedTuple):
+class TokenRow(NamedTuple):
+    """A row of a batch, without its padding."""
+
     source: Ids | None
     tokens: Ids
     targets: Ids  # IGNORED where nothing is scored
@@ -137,7 +139,7 @@ def check_splits(config: RunConfig, splits: Mapping[str, Sequence[Row]], small: 
 # --- tokens
 
 
-def words_of(text: str) -> list[str]:
+def symbols_of_words(text: str) -> list[str]:
     """Return the words and marks, and each unusual gap; usual are none before a closing mark, else one space."""
     found: list[str] = []
     for gap, token in re.findall(r"(\s*)(\w+|[^\w\s]|\Z)", text):
@@ -161,7 +163,7 @@ class Encoder:
     def cut(self, text: str) -> Sequence[Any]:
         """Return a text's symbols. Of byte pairs, any that spell it will do: the choice is the library's."""
         if not self.plain.pieces:
-            return text if self.plain.per_character else words_of(text)
+            return text if self.plain.per_character else symbols_of_words(text)
         found = [self.symbols[token] for token in self.plain.encode(text).tolist()]
         require(b"".join(found) == text.encode(), english("the tokens of a text do not decode to it"))
         return found
@@ -183,28 +185,28 @@ class Encoder:
 # --- examples
 
 
-def examples(config: RunConfig, batch: Batch) -> Iterator[Example]:
+def examples(config: RunConfig, batch: Batch) -> Iterator[TokenRow]:
     """Yield the rows of a batch without their padding."""
     real = None if batch.source_at is None else (batch.source_at.index >= 0).sum(1).tolist()
     pooled = isinstance(batch, PooledBatch)
     for row, targets in enumerate(batch.targets.tolist()):
         n = (real[row] if real else None) if pooled else _scored(targets)[-1] + 1 if config.on_rows else None
         source = None if batch.source is None else batch.source[row, : real[row] if real else None].tolist()
-        yield Example(source, batch.tokens[row, :n].tolist(), targets if pooled else targets[:n])
+        yield TokenRow(source, batch.tokens[row, :n].tolist(), targets if pooled else targets[:n])
 
 
 def _scored(targets: Ids) -> list[int]:
     return [place for place, target in enumerate(targets) if target != IGNORED]
 
 
-def _shifted(row: Example, start: int) -> Ids:
+def _shifted(row: TokenRow, start: int) -> Ids:
     """Return the targets, which the decoder must read one token late."""
     wrong = english("the decoder's input is not its target, shifted by one token")
     require(row.tokens == [start, *row.targets[:-1]], wrong)
     return row.targets
 
 
-def _joined(row: Example, unscored: int = 0) -> Ids:
+def _joined(row: TokenRow, unscored: int = 0) -> Ids:
     """Return the text in which each token but the first is a target, the first few of them not scored."""
     scored = _scored(row.targets)
     right = all(row.tokens[place + 1] == row.targets[place] for place in scored if place + 1 < len(row.tokens))
@@ -228,21 +230,26 @@ class Originals:
         self.of_source = task.tokenizer.source.vocab_size
         self.end = None if config.data.across_documents else task.tokenizer.target.end_of_text  # of a document
 
-    def __call__(self, row: Example) -> tuple[Ids, ...]:
+    @classmethod
+    def knows(cls, objective: str) -> bool:
+        """Return whether an `objective.kind` is written out here; one added to the program need not be."""
+        return hasattr(cls, objective.replace("-", "_"))
+
+    def __call__(self, row: TokenRow) -> tuple[Ids, ...]:
         return cast(tuple[Ids, ...], getattr(self, self.config.task.name.replace("-", "_"))(row))
 
-    def next_token(self, row: Example) -> tuple[Ids, ...]:
+    def next_token(self, row: TokenRow) -> tuple[Ids, ...]:
         document = _split_at(row.tokens[1:], lambda token: token == self.end)[0]  # nothing is predicted across its end
         wanted = [a if i <= len(document) else IGNORED for i, a in enumerate([*row.tokens[1:], row.targets[-1]])]
         require(row.targets == wanted, english("the targets are not the next tokens up to the end of the document"))
         return (row.tokens + [one for one in row.targets[-1:] if one != IGNORED],)
 
-    def masked(self, row: Example) -> tuple[Ids, ...]:
+    def masked(self, row: TokenRow) -> tuple[Ids, ...]:
         n, wanted = len(_scored(row.targets)), max(1, round(self.config.objective.mask_fraction * len(row.tokens)))
         require(n == wanted, english("{n} tokens are masked, not {wanted}", n=n, wanted=wanted))
         return ([b if b != IGNORED else a for a, b in zip(row.tokens, row.targets, strict=True)],)
 
-    def copy(self, row: Example) -> tuple[Ids, ...]:
+    def copy(self, row: TokenRow) -> tuple[Ids, ...]:
         text = _shifted(row, self.special[START])
         text = text if self.config.task.name == "copy" else text[::-1]
         require(row.source == text, english("the target does not match the source"))
@@ -250,16 +257,16 @@ class Originals:
 
     reverse = copy
 
-    def continuation(self, row: Example) -> tuple[Ids, ...]:
+    def continuation(self, row: TokenRow) -> tuple[Ids, ...]:
         source = row.source or []
         return ([*source, *_shifted(row, source[-1])],)
 
-    def shifted(self, row: Example) -> tuple[Ids, ...]:
+    def shifted(self, row: TokenRow) -> tuple[Ids, ...]:
         source = row.source or []
         require(row.tokens == source[1:], english("the decoder's input is not the source from its second token on"))
         return ([*source, _joined(row)[-1]],)
 
-    def translation(self, row: Example) -> tuple[Ids, ...]:
+    def translation(self, row: TokenRow) -> tuple[Ids, ...]:
         start, end = self.special[START], self.special[END]
         if row.source is None:
             given = row.tokens.index(start) if start in row.tokens else 0
@@ -276,14 +283,14 @@ class Originals:
         require(written[-1] == end, english("the target lacks its end token"))
         return written[:-1]
 
-    def question_answer(self, row: Example) -> tuple[Ids, ...]:
+    def question_answer(self, row: TokenRow) -> tuple[Ids, ...]:
         mark = self.special[MASK]
         if row.source is not None:
             return row.source, self._before(mark, _shifted(row, mark))
         given = row.tokens.index(mark)
         return row.tokens[:given], self._before(mark, _joined(row, given - 1)[given + 1 :])
 
-    def span_corruption(self, row: Example) -> tuple[Ids, ...]:
+    def span_corruption(self, row: TokenRow) -> tuple[Ids, ...]:
         if row.source is None:
             prefix, suffix, span, rest = _split_at(_joined(row), self.special[MASK].__eq__)
             wrong = english("a row is not prefix, suffix and span, each with a mark after it")
@@ -297,7 +304,7 @@ class Originals:
         require(marks == [wanted[:-1], wanted], english("a span is not between its sentinels"))
         return ([*chain(*chain(*zip(shown, [*spans[1:-1], []], strict=True)))],)
 
-    def classification(self, row: Example) -> tuple[Ids, ...]:
+    def classification(self, row: TokenRow) -> tuple[Ids, ...]:
         return row.tokens, row.targets
 
 
@@ -318,7 +325,7 @@ def check_rows(config: RunConfig, found: list[tuple[Ids, ...]], expected: list[t
 
 
 @torch.no_grad()
-def nll(network: Network, row: Example, never: int | None = None) -> tuple[list[float], list[bool]]:
+def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list[float], list[bool]]:
     """Return −log p of each scored target of a row that is read alone, and whether it is the likeliest token; `never`
     does not count as such.
     """
@@ -338,7 +345,7 @@ def check_losses(config: RunConfig, batch: Batch, network: Network) -> None:
     require(same, english("a padded batch and its rows, read one at a time, have different losses"))
 
 
-def text_rows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[Example]:
+def text_rows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[TokenRow]:
     """Yield the windows that score a text: each token but the first once, in the first window that has it, and none
     from before its document; `end` is the token that ends one.
     """
@@ -348,7 +355,7 @@ def text_rows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[Example]
             window = document[start : start + config.model.context_length + 1]
             new = start + len(window) - 1 - done
             if new > 0:
-                yield Example(None, window[:-1], [IGNORED] * (len(window) - 1 - new) + window[-new:])
+                yield TokenRow(None, window[:-1], [IGNORED] * (len(window) - 1 - new) + window[-new:])
                 done += new
 
 
@@ -472,7 +479,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         scorer = copy(scorer)
         scorer.tokens = scorer.tokens[: FIRST if config.task.continues else config.window_tokens]
     batches = {"training": task.batches(config, cpu).batch(1, 0)}
-    first: dict[str, list[Example]] = {}
+    first: dict[str, list[TokenRow]] = {}
     if config.task.continues:
         assert isinstance(scorer, TextScorer)
         first["validation"] = [*text_rows(config, scorer.tokens[:].tolist(), originals.end)]

@@ -27,7 +27,7 @@ from engine.training import classification_task, text_task, translation_task
 from engine.training.self_check import check_examples, reading_copy
 from engine.training.small_corpora import write_like
 from engine.training.task import Task, make_task
-from engine.training.written_out import MOST_FILES
+from engine.training.written_out import MOST_FILES, Originals
 
 pytestmark = pytest.mark.usefixtures("cached_corpora")
 
@@ -332,3 +332,8 @@ def test_shares_are_rounded_as_the_splits_are() -> None:
 def test_an_epoch_may_end_within_a_step(preset: str) -> None:
     small = {"biographies-scratch": "40", "demo": "20000"}.get(preset, "600")
     assert verdict(preset, f"data.corpus_size={small}", "train.accumulation=3", "model.d_model=32") == ""
+
+
+def test_an_objective_that_is_not_written_out_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Originals, "copy")
+    assert verdict("copy", *TEXT) == ""
