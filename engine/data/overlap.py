@@ -9,7 +9,6 @@ repeated lines only cause a warning.
 """
 
 import functools
-import re
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import folded
+from engine.data.text_sizes import SPACELESS
 from engine.language import english
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ PIECE = 1 << 17  # characters of training text hashed at once
 TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 SHOWN = 60  # characters of an example
-LEAST, LEAST_DENSE = 20, 8  # characters of a line or document that counts; the second in scripts without spaces
-DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+LEAST, LEAST_SPACELESS = 20, 8  # characters of a line or document that counts; the second in scripts without spaces
 MOST = 50_000  # distinct lines, and documents, that are looked up; of more, a sample
 LONGEST = 1 << 20  # characters; a longer line or document is compared in parts
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
@@ -293,7 +292,7 @@ class _Units:
 
 def _counts(unit: str) -> bool:
     """Return whether a line or document is longer than a mere phrase."""
-    return len(unit) >= LEAST or (len(unit) >= LEAST_DENSE and DENSE.search(unit) is not None)
+    return len(unit) >= LEAST or (len(unit) >= LEAST_SPACELESS and SPACELESS.search(unit) is not None)
 
 
 def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:

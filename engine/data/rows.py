@@ -87,8 +87,8 @@ class BucketedBatches(ABC):
         return self._made(rows.tolist(), step, micro)
 
     @abstractmethod
-    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
-        """Return a batch of these rows of a micro-batch, with `predicted` applied to the part of each to predict."""
+    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        """Return a batch of these rows of a micro-batch, with `relabel` applied to what each predicts."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -235,9 +235,9 @@ class PairBatches(BucketedBatches):
         lengths = pairs.joined if self._joined else pairs.lengths
         super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
         pairs = self.pairs.chosen(rows)
-        pairs = EncodedPairs(pairs.sources, [*map(predicted, pairs.targets)])
+        pairs = EncodedPairs(pairs.sources, [*map(relabel, pairs.targets)])
         return pair_batch(pairs, self.special, self.device, joined=self._joined)
 
 
@@ -254,9 +254,9 @@ class QuestionBatches(BucketedBatches):
         lengths = objective.sides(asked.sources, asked.targets)
         super().__init__(lambda epoch: lengths, config, tr("question"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
         chosen = self.asked.chosen(rows)
-        return self.objective.answered(chosen.sources, [*map(predicted, chosen.targets)], self.device)
+        return self.objective.answered(chosen.sources, [*map(relabel, chosen.targets)], self.device)
 
 
 def scored_questions(
@@ -287,8 +287,8 @@ class LabelledBatches(BucketedBatches):
         lengths = lengths_of(texts)[:, None]
         super().__init__(lambda epoch: lengths, config, tr("text"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
-        classes = [int(predicted(np.array([self.classes[i]]))[0]) for i in rows]
+    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
+        classes = [int(relabel(np.array([self.classes[i]]))[0]) for i in rows]
         return self.objective.classified([self.texts[i] for i in rows], classes, self.device)
 
 
@@ -320,10 +320,10 @@ class DocumentBatches(BucketedBatches):
         self._cuts: tuple[int, Counts] = (-1, self._whole)
         super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, tr("document"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, predicted: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
         epoch, _ = self.rows(step, micro)
         cuts = self._cut_at(epoch)
-        documents = [predicted(self.documents[row][: cuts[row]]) for row in rows]
+        documents = [relabel(self.documents[row][: cuts[row]]) for row in rows]
         return self.objective.corrupted(documents, mask_generator(self.seed, step, micro), self.device)
 
     def _cut_at(self, epoch: int) -> Counts:

@@ -94,7 +94,7 @@ def of_scores(
 Bound = tuple[float, float, str, str]  # a value, the least possible, what is wrong below that, and the badge for it
 
 
-def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
+def _loss_bound(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
     """Of the loss, if a text is predicted from its past. Without a known bound, a text may really be that easy:
     suspicious, not implausible.
     """
@@ -136,7 +136,7 @@ def _past(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
     return below, bound, why, IMPLAUSIBLE
 
 
-def _best_accuracy(record: Scores, facts: DataFacts) -> Bound | None:
+def _accuracy_bound(record: Scores, facts: DataFacts) -> Bound | None:
     """Of the m texts that only one of model and best reader gets right, an honest model gets at most m / 2, give or
     take √m / 2. m is not recorded, so it is taken as large as possible: all that either gets wrong.
     """
@@ -160,7 +160,7 @@ def implausible(
     """Return whether a validation score is better than is possible or was ever reached; None if no bound is known.
     `leak_free`: whether the leak probe has passed.
     """
-    known = [found for found in (_past(record, facts, task), _best_accuracy(record, facts)) if found is not None]
+    known = [found for found in (_loss_bound(record, facts, task), _accuracy_bound(record, facts)) if found is not None]
     if not known:
         return None
     fine = known[0][0], 0.0, english("the score is plausible"), OK

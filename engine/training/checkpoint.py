@@ -102,8 +102,8 @@ class TrainerState:
         return cls(**{name: data[name] for name in names} | records)
 
 
-class Common(NamedTuple):
-    """What all checkpoints of a run have in common: its tokenizer and its `fixed_settings`."""
+class Provenance(NamedTuple):
+    """What every checkpoint says of its run: its tokenizer and its `fixed_settings`."""
 
     tokenizer: AnyTokenizer
     settings: Tables
@@ -137,7 +137,7 @@ def save(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     state: TrainerState,
-    common: Common,
+    provenance: Provenance,
     check: Callable[[], None] = lambda: None,
 ) -> str:
     """Write the checkpoint of the state's step, point `last` at it and return its folder's name.
@@ -153,7 +153,7 @@ def save(
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: it may be worth inspecting
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
-    _write(final, state.step, tensors, {STATE: state.to_json()}, common, check)
+    _write(final, state.step, tensors, {STATE: state.to_json()}, provenance, check)
     point(run, "last", state.step)
     return name
 
@@ -163,7 +163,7 @@ def _write(
     step: int,
     tensors: Mapping[str, Mapping[str, Tensor]],
     texts: Mapping[str, str],
-    common: Common,
+    provenance: Provenance,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Write a checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
@@ -174,11 +174,11 @@ def _write(
     try:
         for file, values in tensors.items():
             save_tensors(staged / file, values)
-        for file, text in {TOKENIZER: common.tokenizer.to_json(), **texts}.items():
+        for file, text in {TOKENIZER: provenance.tokenizer.to_json(), **texts}.items():
             write_atomic(staged / file, text)
         files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
-        manifest = {"schema": SCHEMA, "step": step, "sha256": files, "settings": common.settings}
-        manifest["settings_sha256"] = _settings_sha256(common.settings)
+        manifest = {"schema": SCHEMA, "step": step, "sha256": files, "settings": provenance.settings}
+        manifest["settings_sha256"] = _settings_sha256(provenance.settings)
         write_atomic(staged / MANIFEST, _manifest_text(manifest))
         for path in staged.iterdir():
             path.chmod(0o664)
@@ -192,7 +192,7 @@ def _write(
     sync_folder(parent)
 
 
-def save_average(run: Path, model: nn.Module, common: Common, how_many: int) -> list[int]:
+def save_average(run: Path, model: nn.Module, provenance: Provenance, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model, save it as `average` and return their steps."""
     folders = steps_saved(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
@@ -201,28 +201,28 @@ def save_average(run: Path, model: nn.Module, common: Common, how_many: int) -> 
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
     steps = [int(folder.name[5:]) for folder in folders]
-    _put_and_write(run, AVERAGE, steps[-1], model, mean, common)
+    _put_and_write(run, AVERAGE, steps[-1], model, mean, provenance)
     return steps
 
 
 def save_moving_average(
-    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, common: Common
+    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, provenance: Provenance
 ) -> None:
     """Put the weights' moving average into a model and save it as `ema`; before the first step, it is the weights."""
     average = {
         name: optimizer.state.get(weight, {}).get(EMA, weight).detach().cpu().contiguous()
         for name, weight in model.named_parameters()
     }
-    _put_and_write(run, MOVING, step, model, average, common)
+    _put_and_write(run, MOVING, step, model, average, provenance)
 
 
 def _put_and_write(
-    run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], common: Common
+    run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], provenance: Provenance
 ) -> None:
     put_weights(model, weights)
     final = run / "checkpoints" / name
     shutil.rmtree(final, ignore_errors=True)
-    _write(final, step, {WEIGHTS: weights}, {}, common)
+    _write(final, step, {WEIGHTS: weights}, {}, provenance)
 
 
 def point(run: Path, which: Literal["last", "best"], step: int) -> None:

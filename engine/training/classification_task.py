@@ -54,7 +54,7 @@ class ClassificationTask(Task):
         found = read_labelled(Path(own.files["csv"]).expanduser(), classes)
         encoded = read_texts(tokenizer, own.config, found.texts)
         objective = Classification(own.config, tokenizer.vocab_size)
-        seen = cls.own_overlap(own, found)
+        seen = cls.own_overlap(cls.training_split(own), found)
         return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
 
     def data_verdicts(self) -> list[Verdict]:

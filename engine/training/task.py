@@ -118,9 +118,8 @@ class Task(ABC):
         return corpus.splits["train"] if same else None
 
     @classmethod
-    def own_overlap(cls, own: OwnFiles, given: Any) -> Overlap | None:
-        """Return how much of the user's files is also in the run's training split; None if that is not here."""
-        train = cls.training_split(own)
+    def own_overlap(cls, train: Any, given: Any) -> Overlap | None:
+        """Return how much of the user's files is also in the run's `training_split`; None if that is not here."""
         return None if train is None else cls.overlap_between(train, given, "given")
 
     def own_tokenizer(self) -> AnyTokenizer | None:

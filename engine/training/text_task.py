@@ -124,8 +124,7 @@ class TextTask(Task):
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
-        overlap = None if train is None else cls.overlap_between(train, given, "given")
-        return TextsScorer(config, texts, len(found) - len(texts), overlap)
+        return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(train, given))
 
     def own_tokenizer(self) -> Tokenizer | None:
         return _every_character(self.corpus) if self.tokenizer.per_character else None

@@ -30,7 +30,7 @@ from engine.runs.records import AverageScores, DataFacts, Scores, Summary, Train
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import FULL, RunWriter
 from engine.training import checkpoint
-from engine.training.checkpoint import Common, TrainerState
+from engine.training.checkpoint import Provenance, TrainerState
 from engine.training.control import (
     PAUSE_INTERVAL,
     Control,
@@ -64,7 +64,7 @@ class Trainer:
         self.scorer = self.task.scorer(self.config, self.device)
         self.scorer.ranks = ranks
         self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks)
-        self._common = Common(self.task.tokenizer, fixed_settings(parts.asked or parts.config))
+        self._provenance = Provenance(self.task.tokenizer, fixed_settings(parts.asked or parts.config))
         self.state = TrainerState()
         self._ema: Scores | None = None  # of the weights' moving average, at the end
         self._saved = -1
@@ -398,10 +398,10 @@ class Trainer:
         if self._saved == self.state.step:
             return
         self.writer.status(phase="checkpointing")
-        state, optimizer, common = self.state, self.stepper.optimizer, self._common
+        state, optimizer, provenance = self.state, self.stepper.optimizer, self._provenance
         state.offsets = self.writer.sync()
         run, check = self.writer.path, self.writer.require_claim
-        name = self.writer.patiently(lambda: checkpoint.save(run, self.model, optimizer, state, common, check))
+        name = self.writer.patiently(lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check))
         self._saved = state.step
         self.writer.status(phase="training", checkpoint=name)
 
@@ -424,17 +424,17 @@ class Trainer:
         wanted, moving = self.config.checkpoint.average_last, bool(self.config.train.ema)
         if wanted < 2 and not moving:
             return
-        run, model, step, common = self.writer.path, self.model, self.state.step, self._common
+        run, model, step, provenance = self.writer.path, self.model, self.state.step, self._provenance
         own = {name: value.clone() for name, value in checkpoint.weights_of(model).items()}
         try:
             if wanted >= 2:
-                steps = self.writer.patiently(lambda: checkpoint.save_average(run, model, common, wanted))
+                steps = self.writer.patiently(lambda: checkpoint.save_average(run, model, provenance, wanted))
                 scores = self.scorer.record(model, self._between).dump()
                 self.state.average = AverageScores.made(steps=tuple(steps), **scores)
                 checkpoint.put_weights(model, own)
             if moving:
                 optimizer = self.stepper.optimizer
-                self.writer.patiently(lambda: checkpoint.save_moving_average(run, model, optimizer, step, common))
+                self.writer.patiently(lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance))
                 self._ema = self.scorer.record(model, self._between)
         finally:
             checkpoint.put_weights(model, own)

@@ -106,7 +106,8 @@ class TranslationTask(Task):
         sources, targets = encoded
         most = own.config.task.longest_source(own.config)
         task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
-        return replace(task.scorer(own.config, own.device, OWN), own=True, overlap=cls.own_overlap(own, pairs))
+        seen = cls.own_overlap(cls.training_split(own), pairs)
+        return replace(task.scorer(own.config, own.device, OWN), own=True, overlap=seen)
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         pairs, encoded = self.corpus.splits[split], self.encoded[split]
