@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from torch import Tensor
+
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation import checks
@@ -87,6 +89,6 @@ def _hash(config: RunConfig, model: Network, batches: Examples) -> str:
         found.update(weight.detach().cpu().contiguous().numpy().tobytes())
     first = batches.batch(1, 0)
     for part in (batches.probed(), first.tokens, first.targets, first.source):
-        if part is not None:
+        if isinstance(part, Tensor):
             found.update(part.cpu().numpy().tobytes())
     return found.hexdigest()

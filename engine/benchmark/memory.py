@@ -3,7 +3,7 @@
 import ctypes
 import multiprocessing
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.capabilities import with_value
 from engine.config.schema import Rows, RunConfig
 from engine.data.loader import Examples
-from engine.data.objectives import Batch, Objective, Places
+from engine.data.objectives import Batch, Objective
 from engine.data.padding import stands_at
 from engine.errors import InputError
 from engine.model.size import BatchShape, memory_bytes
@@ -147,9 +147,6 @@ class _Random:
 
     def probed(self) -> Tensor:
         return self._batch.tokens
-
-    def traced(self) -> Iterator[tuple[Batch, Places]]:
-        yield from ()
 
     def largest(self) -> tuple[int, int]:
         return 1, 0

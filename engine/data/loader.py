@@ -1,6 +1,6 @@
 """The batch stream: a pure function of (seed, step, micro-batch), so its position is two ints and resumes exactly."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,12 +30,9 @@ class Examples(Protocol):
     def batch(self, step: int, micro: int) -> Batch:
         """Return micro-batch `micro` of optimizer step `step` (counted from 1). Pure."""
 
-    def probed(self) -> Tensor | None:
-        """Return (B, L) int64 text for the leak probe; None if it reads the rows of `traced`."""
-
-    def traced(self) -> Iterator[tuple[Batch, Places]]:
-        """Yield rows of the first batch, each as a batch, and the places that they predict; none where the objective
-        makes them from `probed` text.
+    def probed(self) -> Tensor | Sequence[tuple[Batch, Places]]:
+        """Return what the leak probe reads: (B, L) int64 text of which the objective makes examples, or the first rows
+        of the first batch, each as a batch, with the places that they predict.
         """
 
     def largest(self) -> tuple[int, int]:
@@ -177,9 +174,6 @@ class TextBatches:
 
     def probed(self) -> Tensor:
         return self.windows(1, 0)
-
-    def traced(self) -> Iterator[tuple[Batch, Places]]:
-        yield from ()
 
     def largest(self) -> tuple[int, int]:
         return 1, 0  # all have one size

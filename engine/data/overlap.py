@@ -82,9 +82,9 @@ SAID = {
 }
 # What is added about documents and lines that appear whole.
 WHOLE = {
-    "documents": english("{said}; {seen:,} of its {total:,} distinct documents ({share}) appear there whole"),
+    "documents": english("{said}; distinct documents found there whole: {seen:,} of {total:,} ({share})"),
     "lines": english(
-        "{said}; {seen:,} of its {total:,} distinct lines of {least} characters or more ({share}) appear there whole"
+        "{said}; distinct lines of {least} characters or more found there whole: {seen:,} of {total:,} ({share})"
     ),
 }
 

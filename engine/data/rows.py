@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ from engine.language import tr
 from engine.model.positions import Positions
 from engine.seeds import seed_for
 
-TRACED = 2  # rows that the leak probe reads
+PROBED = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length
 
 
@@ -72,15 +72,10 @@ class BucketedBatches(ABC):
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
 
-    def probed(self) -> None:
-        """None: the leak probe reads the rows of `traced`."""
-        return
-
-    def traced(self) -> Iterator[tuple[Batch, Places]]:
-        """Yield the first rows of the first batch, each as a batch, and the places that they predict."""
-        _, rows = self.rows(1, 0)
-        for row in rows[:TRACED].tolist():
-            yield self._made([row], 1, 0), places_in_target(self._made([row], 1, 0, numbered))
+    def probed(self) -> Sequence[tuple[Batch, Places]]:
+        made, (_, rows) = partial(self._made, step=1, micro=0), self.rows(1, 0)
+        few = [[row] for row in rows[:PROBED].tolist()]
+        return [(made(row), places_in_target(made(row, relabel=numbered))) for row in few]
 
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)

@@ -217,18 +217,17 @@ def starts_as_identity(model: ModelConfig) -> bool:
 def leak_probe(
     model: Network,
     objective: Objective,
-    windows: Tensor | None,
+    examples: Tensor | Sequence[tuple[Batch, Places]],
     vocab_size: int,
     *,
     when: When,
     step: int,
     rows: int = ROWS_AT_ONCE,
-    examples: Sequence[tuple[Batch, Places]] = (),
 ) -> Verdict:
     """Run both probes in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
-    The first two rows of `windows` (B, L), real text, are used, or a run's `examples`, each a batch of one row; other
-    steps try other places. `rows` are in the run's largest batch: as many are tried at once if affordable. The model is
+    Of `examples` (B, L), real text, the first two rows are used, or else all, each a batch of one row; other steps try
+    other places. `rows` are in the run's largest batch: as many are tried at once if affordable. The model is
     restored. Before the first step, a copy with other weights stands for a network whose layers pass on too little to
     show what they read.
     """
@@ -239,17 +238,17 @@ def leak_probe(
     kind, share = next(model.parameters()).device.type, SHARE[when]
     wanted = min(rows, MOST_ROWS)
     if objective.hides:
-        assert windows is not None
-        own = windows.repeat(-(-wanted // len(windows)), 1)[: _affordable(model, objective.window, kind, share)]
-        own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
+        assert isinstance(examples, Tensor)
+        own = examples.repeat(-(-wanted // len(examples)), 1)[: _affordable(model, objective.window, kind, share)]
+        own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
         with _mode(model, training=False):
-            change = hidden_leak(model, objective, windows, vocab_size, step)
+            change = hidden_leak(model, objective, examples, vocab_size, step)
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
         found, at_once = _as_used(model, hidden, hidden, len(own))
         change = _larger(change, found)
         clean = english("the model does not see what is hidden")
     else:
-        for batch, where in _examples(objective, windows[:2], step) if windows is not None else examples:
+        for batch, where in _made(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
             single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
@@ -294,7 +293,7 @@ def _larger(one: float, other: float) -> float:
     return max(one, other, key=lambda value: (value != value, value))
 
 
-def _examples(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
+def _made(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
     """Yield examples and where their text stands: in all rows alike, or in each where its own draws put it."""
     alone = objective.rearranges
     for number, rows in enumerate(torch.split(windows, 1) if alone else [windows]):

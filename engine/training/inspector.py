@@ -24,8 +24,7 @@ CURVE = 1_000  # train records, enough for a curve's shape
 def probed(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
     objective = batches.objective
     rows = max(config.train.batch_size, evaluation_batch(config))  # the most that the model takes at once
-    how: Any = {"when": when, "step": step, "rows": rows, "examples": [*batches.traced()]}
-    return leak_probe(model, objective, batches.probed(), objective.vocab_size, **how)
+    return leak_probe(model, objective, batches.probed(), objective.vocab_size, when=when, step=step, rows=rows)
 
 
 class Inspector:

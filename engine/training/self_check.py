@@ -8,7 +8,7 @@ Notation: B batch, T time, S source time, V vocabulary. Losses are in nats.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -483,7 +483,7 @@ class FewRows:
     """The first batches of a run, cut to a few rows and tokens, fewer in each later micro-batch of a step."""
 
     def __init__(self, batches: Examples, accumulation: int) -> None:
-        self.objective, self.probed, self.traced = batches.objective, batches.probed, batches.traced
+        self.objective, self.probed = batches.objective, batches.probed
         self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
@@ -507,15 +507,23 @@ def _cut(batch: Batch, rows: int) -> Batch:
     return type(batch)(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 
+class OneRank(Ranks):
+    """One of several ranks without the others, which have the remaining micro-batches of `few`."""
+
+    def __init__(self, rank: int, size: int, few: FewRows) -> None:
+        super().__init__(torch.device("cpu"))
+        self.rank, self.size, self.few = rank, size, few
+
+    def gathered(self, numbers: Sequence[int]) -> list[int]:
+        return [batch.n_targets for batch in self.few.first]
+
+
 def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float, rank: int = 0, of: int = 1) -> Stepper:
     """A stepper for a copy, as configured but in exact arithmetic; with `of` ranks, that of one without the others."""
     exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip, "exact_sum": "on"}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
-    ranks = Ranks(torch.device("cpu"))
-    ranks.rank, ranks.size = rank, of
-    ranks.gathered = lambda numbers: [batch.n_targets for batch in few.first]  # type: ignore[method-assign]
-    return Stepper(alike, copy.network.train(), few, deferred=False, ranks=ranks)
+    return Stepper(alike, copy.network.train(), few, deferred=False, ranks=OneRank(rank, of, few))
 
 
 def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:

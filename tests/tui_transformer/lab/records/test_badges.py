@@ -23,7 +23,7 @@ from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.reports.languages import language
 
 OVERLAP = ("overlap", "OVERLAP", "100.0% of the validation text also appears word for word in the training text")
-REPEATED = ("overlap", "REPEATED", "999 of its 1,000 distinct lines (99.9%) appear there whole")
+REPEATED = ("overlap", "REPEATED", "distinct lines found there whole: 999 of 1,000 (99.9%)")
 SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
 FALLING = ("curve", "STILL-FALLING", "it still fell")
 
