@@ -278,7 +278,7 @@ def test_distinct_documents_count_however_little_of_the_text_they_are() -> None:
     known, long = units(20, 60), words(5_000)
     found = document_overlap(known, [*known, *known, long, "short"], "validation")
     assert found is not None and (found.documents, found.documents_seen) == (21, 20)
-    assert found.share < 0.12 and found.much and "20 of its 21 distinct documents (95.2%)" in found.said
+    assert found.share < 0.12 and found.much and "found there whole: 20 of 21 (95.2%)" in found.said
 
 
 # Corpora that come with this, and real ones
