@@ -15,7 +15,6 @@ from engine.language import english, tr
 if TYPE_CHECKING:
     from engine.config.model import ModelConfig
     from engine.config.sections import OptimizerConfig
-    from engine.model.size import Kernel, StackShape
 
 QUICKER = 8  # a window beats full attention if the text is at least this many times its reach (measured on a CPU)
 
@@ -23,6 +22,27 @@ VASWANI = "Vaswani et al. 2017"
 Words = Mapping[str, str]  # by language, `en` and `zh`
 NO_WORDS: Words = {"en": "", "zh": ""}
 ATTENTION: Words = {"en": "Attention", "zh": "注意力"}
+
+
+class StackShape(NamedTuple):
+    layers: int  # their number
+    longest: int  # its longest input in tokens
+    causal: bool  # whether its self-attention is causal
+    over_source: bool = False  # whether its layers have cross-attention
+    encodes: bool = False  # whether it encodes the source
+
+
+class Kernel(NamedTuple):
+    # from `BACKENDS`, or `chunked`; `math` is what torch's fused kernel falls back to on a CPU under dropout or with a
+    # learned mask, materializing the scores
+    name: str
+    blocks: int  # parts of the text, the last one padded
+    queries: int  # in a block
+    keys: int  # keys that each block's queries are multiplied by
+
+    @property
+    def filled(self) -> int:
+        return self.blocks * self.queries
 
 
 class Rule(NamedTuple):
@@ -65,7 +85,7 @@ class Part(Scheme):
     identity_at_init: bool = False  # whether it, or its layer, starts as the identity or close to it
     # Support in torch's fused kernel: nothing to do, as a term of its mask, or none.
     fused: Literal["as it is", "in the mask", "no"] = "as it is"
-    parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
+    parameters: Callable[["ModelConfig", StackShape], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Extra multiplications per layer and token in the forward pass.
     products: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
     # Extra numbers that a layer keeps for the backward pass: per token, and per materialised score.
@@ -89,11 +109,11 @@ class Position(Scheme):
     adds: str = ""  # what it adds to the scores, for the refusal of attention without scores
     learned: bool = False
     bounded: bool = False  # one vector per position, none past the context
-    parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
+    parameters: Callable[["ModelConfig", StackShape], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Multiplications per layer besides attention's: per row of a batch, and once for all rows. The inputs of the latter
     # need no gradient.
-    products: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
-    products_once: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
+    products: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
+    products_once: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
     kept_a_score: float = 0.0  # numbers kept for the backward pass per query-key pair, whatever the number of heads
 
     @property
@@ -119,7 +139,7 @@ def _rotated(m: "ModelConfig") -> str:
     return "d_h" if m.rope_part == 1.0 else "d_r"
 
 
-def _distances(kernel: "Kernel") -> int:
+def _distances(kernel: Kernel) -> int:
     return kernel.queries + kernel.keys - 1
 
 

@@ -5,7 +5,7 @@ batches, scorer and sampler (`engine.training.task`); `examples` makes inputs an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.language import english, tr
@@ -14,8 +14,8 @@ from engine.model.visibility import sees_ahead
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
-    from engine.data.corpus import Kind
 
+Kind = Literal["text", "pairs", "documents", "labelled"]  # of a corpus
 SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
@@ -38,7 +38,7 @@ class TaskKind:
     # What it works with.
     architectures: Sequence[str] = ("encoder-decoder",)
     why_not: ClassVar[Mapping[str, str]] = {}  # by architecture; those missing have no source
-    corpus: "Kind" = "text"
+    corpus: Kind = "text"
     rows = ""  # the examples it trains on, of any length; "" for windows of one text
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
     files: Sequence[str] = ("text",)  # the options of `evaluate` that name files of your own; all are needed together

@@ -11,9 +11,10 @@ from typing import Any, TypeVar, cast
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
+from engine.config.tasks import Kind
 from engine.data import hub
 from engine.data.corpora import TEXT, TextCorpus, read_source
-from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
+from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name, place_of
 from engine.data.labelled.named import LABELLED

@@ -1,20 +1,17 @@
 """Text corpora: playlets, or files of your own (`sources.py`); `large.py` has those too large for memory."""
 
-import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
-from itertools import chain, pairwise
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.config.sections import DataConfig
 from engine.data import sources
-from engine.data.cache import record_of, tokens_of
+from engine.data.cache import record_of
 from engine.data.corpus import (
     STEMS,
     Characters,
@@ -25,104 +22,22 @@ from engine.data.corpus import (
     Description,
     counted,
 )
+from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
+from engine.data.splits import AnySplit, Split, cuts, empty, first_of, fractions
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.errors import InputError
 from engine.language import english, tr
 from engine.progress import Progress
 from engine.retelling import told
 
 if TYPE_CHECKING:
-    from engine.data.tokenizers import Tokenizer
+    pass
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
 OVERLAP = 2  # version of the cached overlaps
-PIECE = 1 << 22  # characters hashed at once
 GLIMPSE = 400  # characters of a text that `data show` prints
 PREVIEWED = 64_000  # characters
-RECALL_NEAR = 110  # characters: learned first by small models, and always within a context of 256
-
-
-class AnySplit(ABC):
-    """A split of a text."""
-
-    generated: GeneratedText | None = None  # the text with its grammar, if generated
-
-    @abstractmethod
-    def pieces(self) -> Iterator[str]:
-        """Yield its text in pieces that fit into memory."""
-
-    @abstractmethod
-    def tokens(self, tokenizer: "Tokenizer") -> Any:
-        """Return its (n,) token ids: an array, or a `TokenShards` of a large text, which reads like one."""
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces())
-
-    @cached_property
-    def sha256(self) -> str:
-        found, whole = hashlib.sha256(), self.text
-        for start in range(0, len(whole), PIECE):
-            found.update(whole[start : start + PIECE].encode("utf-8", "surrogatepass"))
-        return found.hexdigest()
-
-    @property
-    def length(self) -> int:
-        """Its number of characters."""
-        return len(self.text)
-
-    @property
-    def characters(self) -> set[str]:
-        """Its distinct characters."""
-        return set(self.text)
-
-    @cached_property
-    def sizes(self) -> TextSizes:
-        return sizes_of_pieces(self.pieces())
-
-    @cached_property
-    def floor(self) -> NDArray[np.float64] | None:
-        """If known: nats per character that no model beats except by luck, aligned with the text."""
-        return None if self.generated is None else -self.generated.log_probability
-
-    @cached_property
-    def floor_mean(self) -> tuple[float, float] | None:
-        """The mean floor and its standard error over scenes, nats per character."""
-        return None if self.generated is None else self.generated.floor()
-
-    @cached_property
-    def probes(self) -> tuple[Probe, ...]:
-        """Characters whose prediction tests one dependency."""
-        return () if self.generated is None else tuple(chain.from_iterable(map(_bands, self.generated.probes)))
-
-    def head(self, most: int) -> str:
-        """Return its beginning: at most `most` characters."""
-        found = ""
-        for piece in self.pieces():
-            found += piece[:most]
-            if len(found) >= most:
-                break
-        return found[:most]
-
-    def stretches(self) -> str:
-        """Return as much of it as is looked at for overlap: all, or evenly spaced stretches of a large text."""
-        return self.text
-
-
-@dataclass(frozen=True)
-class Split(AnySplit):
-    whole: str
-    generated: GeneratedText | None = None
-
-    def pieces(self) -> Iterator[str]:
-        yield self.whole
-
-    def tokens(self, tokenizer: "Tokenizer") -> Any:
-        parts = partial(tokenizer.parts, self.whole)
-        return tokens_of(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
 
 
 @dataclass(frozen=True)
@@ -217,41 +132,11 @@ def overlap_of(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | Non
     return Overlap(**kept) if kept else None
 
 
-def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
-    """Return where validation and test begin: train first, then validation, test last (nanoGPT's order)."""
-    train_stop = int(length * (1.0 - data.validation_fraction - data.test_fraction))
-    test_start = length - int(length * data.test_fraction)
-    return train_stop, test_start
-
-
-def split_text(text: str, data: DataConfig) -> dict[str, Split]:
-    return {split: Split(text[start:stop]) for split, (start, stop) in cuts(len(text), data, ()).items()}
-
-
-def _bands(probe: Probe) -> list[Probe]:
-    if probe.name != "recall":
-        return [probe]
-    near = probe.distance < RECALL_NEAR  # 110 characters
-    return [
-        replace(
-            probe,
-            name=f"recall{sign}{RECALL_NEAR}",
-            description=what,
-            at=probe.at[keep],
-            distance=probe.distance[keep],
-        )
-        for sign, what, keep in (
-            ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
-            (">=", english("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
-        )
-    ]
-
-
 def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorpus:
     generated = playlets.generate(data.corpus_seed, data.corpus_size or playlets.DEFAULT_SIZE)
     # Cut between scenes, which do not depend on each other.
-    cuts = [int(np.searchsorted(generated.units, offset)) for offset in _fractions(len(generated.text), data)]
-    borders = [0, *cuts, len(generated.units)]
+    borders = [int(np.searchsorted(generated.units, offset)) for offset in fractions(len(generated.text), data)]
+    borders = [0, *borders, len(generated.units)]
     splits = {}
     for name, (start, stop) in zip(("train", "validation", "test"), pairwise(borders), strict=True):
         if start < stop:
@@ -278,8 +163,6 @@ def load_path(data: DataConfig) -> TextCorpus:
 def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
     """Read a text and split it, unless its files are splits; a large one is only scanned."""
     if source.bytes > LARGE:
-        from engine.data.large import large_splits
-
         return TextCorpus(name, version, origin, large_splits(source, data))
     texts = {split: "".join(source.pieces(split)) for split in source.files}
     for split, text in texts.items():
@@ -290,30 +173,6 @@ def read_source(source: sources.Source, data: DataConfig, name: str, version: st
         found[split] = Split(texts[rest][start:stop])
     found |= {split: Split(text) for split, text in texts.items() if split != rest}
     return TextCorpus(name, version, origin, {split: found[split] for split in STEMS if split in found})
-
-
-def first_of(files: Mapping[str, object]) -> str:
-    """Return which of a source's parts has the training text."""
-    return "train" if "train" in files else ""
-
-
-def cuts(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
-    """Return where the splits of a text begin and end, except the `official` ones, which have files of their own."""
-    if "validation" in official:
-        return {"train": (0, length)}
-    if "test" in official:
-        data = data.model_copy(update={"test_fraction": 0.0})
-    train_stop, test_start = _fractions(length, data)
-    found = {"train": (0, train_stop), "validation": (train_stop, test_start), "test": (test_start, length)}
-    return {split: (start, stop) for split, (start, stop) in found.items() if split != "test" or start < stop}
-
-
-def empty(source: sources.Source, split: str) -> InputError:
-    files = source.files[split]
-    path = files[0] if len(files) == 1 else source.path
-    return InputError(
-        tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
-    )
 
 
 def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:

@@ -5,20 +5,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from platformdirs import user_data_path
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
+from engine.config.tasks import Kind
 from engine.errors import InputError, listed
+from engine.evaluation.verdict import OK
 from engine.language import tr
 from engine.retelling import told
 
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
 
-Kind = Literal["text", "pairs", "documents", "labelled"]
 END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 # The words that stand for a split in the names of files.
 STEMS: dict[str, tuple[str, ...]] = {
@@ -98,15 +99,12 @@ class Corpus(ABC):
 
     def overlap_lines(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
         """Return the overlaps as JSON and as lines of a description."""
-        from engine.evaluation.alarms import overlapping
-        from engine.evaluation.verdict import OK
-
         known = [one for one in self.overlaps() if one is not None]
         kinds = {one.of for one in known}
         record: dict[str, object] = {
             one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known
         }
-        found = map(overlapping, known)
+        found = [one.verdict for one in known]
         return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
 
     def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:

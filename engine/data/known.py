@@ -4,7 +4,8 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.data.corpus import CorpusEntry, Kind, Remote
+from engine.config.tasks import Kind
+from engine.data.corpus import CorpusEntry, Remote
 
 
 def _entries() -> dict[str, CorpusEntry]:

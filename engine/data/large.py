@@ -13,10 +13,10 @@ import numpy as np
 
 from engine.config.sections import DataConfig
 from engine.data.cache import record_of
-from engine.data.corpora import AnySplit, cuts, empty, first_of
 from engine.data.overlap import LOOKED_AT
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
+from engine.data.splits import AnySplit, cuts, empty, first_of
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 from engine.language import tr

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import folded
 from engine.data.text_sizes import SPACELESS
+from engine.evaluation.verdict import OK, OVERLAP, REPEATED, Verdict
 from engine.language import english
 
 if TYPE_CHECKING:
@@ -125,6 +126,25 @@ class Overlap:
     @property
     def repeats(self) -> bool:
         return self.repeated >= MUCH and not self.generated
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return whether so much of the held-out split is in training that its score measures memorization."""
+        if not self.much and not self.repeats:
+            return Verdict("overlap", "before", 0, OK, self.known, self.said)
+        if not self.much:
+            why = english(
+                "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
+                "remove duplicates from the corpus, then train again",
+                said=self.said,
+            )
+            return Verdict("overlap", "before", 0, REPEATED, self.repeated, why)
+        why = english(
+            "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from "
+            "the corpus or hold out different text, then train again",
+            said=self.said,
+        )
+        return Verdict("overlap", "before", 0, OVERLAP, self.known, why)
 
     @property
     def worth_saying(self) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.cache import SMALLEST, numbers_of
-from engine.data.corpora import AnySplit
 from engine.data.shards import parts_of
+from engine.data.splits import AnySplit
 from engine.data.tokenizers import Tokenizer
 from engine.language import tr
 from engine.progress import Progress

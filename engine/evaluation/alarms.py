@@ -12,16 +12,12 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.tasks import TaskKind
-from engine.data.labelled.shortcut import Shortcut
-from engine.data.overlap import Overlap
 from engine.evaluation.verdict import (
     DIVERGED,
     IMPLAUSIBLE,
     NOT_LEARNING,
     OK,
     OVERFIT,
-    OVERLAP,
-    REPEATED,
     SAME_TEXT,
     STILL_FALLING,
     SUSPICIOUS,
@@ -34,8 +30,6 @@ from engine.schemes import whole_steps
 
 STANDARD_ERRORS = 4.0  # beyond the whole-past floor, if no other is known, or the best reader's accuracy
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
-TELLING = 0.99  # share of texts that single words classify
-SHOWN = 3  # of the words
 FEWEST = 10  # exactly right answers that the tokens' accuracy implies
 NOISE = 2.0  # standard errors within which a share is no better
 LEARNED = 0.02  # nats below the unigram loss that count as learning
@@ -43,41 +37,6 @@ FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
 NATS_IN_COMMON = 40.0  # e^-40: not chance even over all pairs of places in all samples of a run
 COMPARED = 20  # earlier samples
 LONGEST = 2_000  # characters of a sample that are compared
-
-
-def overlapping(found: Overlap) -> Verdict:
-    """Return whether so much of the held-out split is in training that its score measures memorization."""
-    said = found.said
-    if not found.much:
-        if not found.repeats:
-            return Verdict("overlap", "before", 0, OK, found.known, said)
-        why = english(
-            "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
-            "remove duplicates from the corpus, then train again",
-            said=said,
-        )
-        return Verdict("overlap", "before", 0, REPEATED, found.repeated, why)
-    why = english(
-        "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from the "
-        "corpus or hold out different text, then train again",
-        said=said,
-    )
-    return Verdict("overlap", "before", 0, OVERLAP, found.known, why)
-
-
-def telling(found: Shortcut) -> Verdict:
-    """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
-    if found.share < TELLING:
-        return Verdict("shortcut", "before", 0, OK, found.share, english("no word per class gives the classes away"))
-    words = [f"'{word}' → '{name}'" for word, name in found.words[:SHOWN]] + ["…"] * (len(found.words) > SHOWN)
-    why = english(
-        "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): if "
-        "the texts contain their class, the score only measures whether the model finds it",
-        share=found.share,
-        words=", ".join(words),
-        other=found.other,
-    )
-    return Verdict("shortcut", "before", 0, SUSPICIOUS, found.share, why)
 
 
 def of_scores(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.cache import numbers_of
-from engine.data.corpora import AnySplit
+from engine.data.splits import AnySplit
 from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import GeneratedText

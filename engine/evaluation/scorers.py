@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
-from engine.data.corpora import AnySplit
 from engine.data.documents.corpus import Question
 from engine.data.loader import TextBatches, TextTokens, boundary_of, mask_generator, occurrences, places_of
 from engine.data.objectives import (
@@ -31,6 +30,7 @@ from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
 from engine.data.spelling import costs, counted, left_open_in
+from engine.data.splits import AnySplit
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (

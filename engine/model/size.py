@@ -13,28 +13,14 @@ Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CP
 anything is built; tests check that the two agree. Notation: D model width, H heads, T keys; numbers per token.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.language import english
 from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
-
-
-@dataclass(frozen=True)
-class Kernel:
-    # from `BACKENDS`, or `chunked`; `math` is what torch's fused kernel falls back to on a CPU under dropout or with a
-    # learned mask, materializing the scores
-    name: str
-    blocks: int  # parts of the text, the last one padded
-    queries: int  # in a block
-    keys: int  # keys that each block's queries are multiplied by
-
-    @property
-    def filled(self) -> int:
-        return self.blocks * self.queries
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, Kernel, StackShape
 
 
 def training_kernel(
@@ -75,15 +61,6 @@ def fused_by(model: ModelConfig) -> str:
     """Return how torch's fused kernel supports the parts that are on, by the least supported; see `Part.fused`."""
     found = {row.fused for row in parts_of(model).values()}
     return next((how for how in ("no", "in the mask") if how in found), "as it is")
-
-
-@dataclass(frozen=True)
-class StackShape:
-    layers: int  # their number
-    longest: int  # its longest input in tokens
-    causal: bool  # whether its self-attention is causal
-    over_source: bool = False  # whether its layers have cross-attention
-    encodes: bool = False  # whether it encodes the source
 
 
 def stacks(model: ModelConfig) -> list[StackShape]:
@@ -132,7 +109,7 @@ def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
     layers: dict[str, int] = {}
     for layer, places in model.kinds(stack.layers):
         layers[layer.position] = layers.get(layer.position, 0) + len(places)
-    return sum(POSITIONS[name].parameters(model, replace(stack, layers=n)) for name, n in layers.items())
+    return sum(POSITIONS[name].parameters(model, stack._replace(layers=n)) for name, n in layers.items())
 
 
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:

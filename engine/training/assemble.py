@@ -20,7 +20,6 @@ from engine.config.schema import RunConfig
 from engine.config.toml import shown_or_unset
 from engine.data.catalogue import portable
 from engine.errors import InputError, TakenOver, listed
-from engine.evaluation.alarms import overlapping
 from engine.evaluation.verdict import OK, SUSPICIOUS
 from engine.language import english, tr
 from engine.lints import Lint
@@ -312,7 +311,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
     with listening(lambda *far: control.heed()):
         overlap = task.overlap
     if overlap is not None and overlap.worth_saying:
-        lints.append(Lint("data.corpus", overlapping(overlap).why))
+        lints.append(Lint("data.corpus", overlap.verdict.why))
     lints += [Lint("data.corpus", one.why) for one in task.data_verdicts() if one.verdict == SUSPICIOUS]
     control.heed()
     origin = None if source is None else source.origin

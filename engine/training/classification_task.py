@@ -20,7 +20,6 @@ from engine.data.padding import Tokens
 from engine.data.rows import LabelledBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
-from engine.evaluation.alarms import telling
 from engine.evaluation.baselines import class_loss, naive_bayes
 from engine.evaluation.scorers import ClassScorer
 from engine.evaluation.verdict import Verdict
@@ -58,7 +57,7 @@ class ClassificationTask(Task):
         return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
 
     def data_verdicts(self) -> list[Verdict]:
-        return [*super().data_verdicts(), *map(telling, self.corpus.shortcuts)]
+        return [*super().data_verdicts(), *(one.verdict for one in self.corpus.shortcuts)]
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)

@@ -21,7 +21,6 @@ from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
-from engine.evaluation.alarms import overlapping
 from engine.evaluation.scorers import Scorer
 from engine.evaluation.verdict import Verdict
 from engine.generation.samples import RowSampler, TextSampler
@@ -95,7 +94,7 @@ class Task(ABC):
 
     def data_verdicts(self) -> list[Verdict]:
         """Return the verdicts on its data, which are known before training."""
-        return [] if self.overlap is None else [overlapping(self.overlap)]
+        return [] if self.overlap is None else [self.overlap.verdict]
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""

@@ -10,12 +10,13 @@ import torch
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data import sources
-from engine.data.corpora import Split, TextCorpus, overlap_of
+from engine.data.corpora import TextCorpus, overlap_of
 from engine.data.corpus import END_OF_TEXT
 from engine.data.known import CORPORA
 from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
 from engine.data.shards import parts_of
+from engine.data.splits import Split
 from engine.data.tokenizers import (
     AnyTokenizer,
     BpeTokenizer,

@@ -12,6 +12,7 @@ from engine.data.framing import sha256_of_texts
 from engine.data.labelled.shortcut import find_shortcuts
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.errors import InputError
+from engine.evaluation.verdict import OK
 from engine.language import tr
 from engine.retelling import told
 
@@ -68,12 +69,9 @@ class LabelledCorpus(Corpus):
         return [labelled_overlap(train, found.texts, name) for name, found in self.splits.items() if name != "train"]
 
     def described(self, licence: str) -> Description:
-        from engine.evaluation.alarms import telling
-        from engine.evaluation.verdict import OK
-
         if self.refused:
             raise InputError(self.refused)
-        train = self.splits["train"]
+        train, found = self.splits["train"], [one.verdict for one in self.shortcuts]
         overlap, overlap_lines = self.overlap_lines()
         answer, right, of = self.majority("validation")
         counts = {name: train.classes.count(i) for i, name in enumerate(self.classes)}
@@ -107,7 +105,7 @@ class LabelledCorpus(Corpus):
             ),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
-            *((f"⚠ {tr('shortcut')}", told(one.why)) for one in map(telling, self.shortcuts) if one.verdict != OK),
+            *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
         ]
         return Description(record, lines, ["", *(clean_line(f"{text[:WIDEST]}  →  {name}") for text, name in shown)])
 

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 from engine.clean import clean_line
 from engine.data.synthetic.draws import Draws
+from engine.evaluation.verdict import OK, SUSPICIOUS, Verdict
+from engine.language import english
 
 if TYPE_CHECKING:
     from engine.data.labelled.corpus import LabelledCorpus
 
+TELLING = 0.99  # share of texts that single words classify
+SHOWN = 3  # of the words
 MOST = 5_000  # texts of a split that are read
 FEWEST = 20  # texts of either split outside the largest class: some word fits fewer by chance
 
@@ -21,6 +25,21 @@ class Shortcut:
     words: tuple[tuple[str, str], ...]  # each with its class
     other: str
     share: float  # of texts that it classifies correctly: the least of both splits, with and without the largest class
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
+        if self.share < TELLING:
+            return Verdict("shortcut", "before", 0, OK, self.share, english("no word per class gives the classes away"))
+        words = [f"'{word}' → '{name}'" for word, name in self.words[:SHOWN]] + ["…"] * (len(self.words) > SHOWN)
+        why = english(
+            "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): "
+            "if the texts contain their class, the score only measures whether the model finds it",
+            share=self.share,
+            words=", ".join(words),
+            other=self.other,
+        )
+        return Verdict("shortcut", "before", 0, SUSPICIOUS, self.share, why)
 
 
 def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.config.sections import DataConfig
 from engine.data import overlap
 from engine.data.catalogue import load_corpus
-from engine.data.corpora import TextCorpus, split_text
+from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.overlap import (
@@ -23,7 +23,7 @@ from engine.data.overlap import (
     words_alone,
 )
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.evaluation.alarms import overlapping
+from engine.data.splits import split_text
 from tests import repetitive_texts
 
 
@@ -162,8 +162,8 @@ def test_generated_text_shares_no_passage_and_its_lines_are_its_grammars() -> No
         assert found is not None and found.seen == 0 and found.lines_seen and found.generated
         repeated = replace(found, lines_seen=found.lines, documents=9, documents_seen=9)
         for one in (found, repeated):
-            assert not one.worth_saying and not one.much and overlapping(one).verdict == "ok"
-            assert "found there whole" in overlapping(one).why
+            assert not one.worth_saying and not one.much and one.verdict.verdict == "ok"
+            assert "found there whole" in one.verdict.why
 
 
 def by_hand(train: bytes, held_out: bytes, width: int) -> int:

@@ -13,7 +13,8 @@ from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
 from engine.config.tasks import TASKS
 from engine.data.catalogue import load_corpus
-from engine.data.corpora import Split, TextCorpus
+from engine.data.corpora import TextCorpus
+from engine.data.splits import Split
 from engine.data.synthetic import playlets
 from engine.data.synthetic.playlets import window_filter
 from engine.data.tokenizers import CharacterTokenizer

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
 from engine.data import spelling
-from engine.data.corpora import Split, TextCorpus
+from engine.data.corpora import TextCorpus
+from engine.data.splits import Split
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordDecoder, word_tokens

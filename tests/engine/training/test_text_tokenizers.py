@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from engine.data.corpora import Split, TextCorpus
+from engine.data.corpora import TextCorpus
+from engine.data.splits import Split
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import SIGNS
 from engine.errors import InputError

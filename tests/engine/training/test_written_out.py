@@ -14,12 +14,13 @@ from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
 from engine.config.tasks import TASKS
 from engine.data import corpora, objectives, rows
-from engine.data.corpora import Split, TextCorpus
+from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.objectives import Batch, PooledBatch
 from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.splits import Split
 from engine.errors import InputError
 from engine.evaluation import metrics, scorers
 from engine.generation import classifying

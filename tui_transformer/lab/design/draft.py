@@ -21,9 +21,9 @@ from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override, sentence_of
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
-from engine.config.tasks import Refusal
+from engine.config.tasks import Kind, Refusal
 from engine.config.toml import write
-from engine.data.corpus import Characters, Kind
+from engine.data.corpus import Characters
 from engine.data.known import CORPORA, names_of
 from engine.errors import InputError
 from engine.language import tr

@@ -12,7 +12,6 @@ from engine.data.labelled.by_path import read_table
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.synthetic.draws import Draws
 from engine.errors import InputError
-from engine.evaluation.alarms import telling
 from engine.evaluation.verdict import OK, SUSPICIOUS
 from engine.training.task import make_task
 
@@ -159,7 +158,7 @@ def test_a_column_that_repeats_the_class_is_refused_when_a_run_starts(tmp_path, 
 def test_unrecognized_columns_that_are_joined_are_named(tmp_path, header, row, said: list[str]) -> None:
     corpus = load(reviews(tmp_path / "a.csv", header, row))
     assert not corpus.refused and [note.partition(";")[0] for note in corpus.notes] == said
-    assert [telling(one).verdict for one in corpus.shortcuts] == ["ok"]
+    assert [one.verdict.verdict for one in corpus.shortcuts] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,7 @@ def test_unrecognized_columns_that_are_joined_are_named(tmp_path, header, row, s
 )
 def test_a_word_that_gives_the_class_away_is_reported_before_training(tmp_path, row: str, word: str) -> None:
     corpus = load(reviews(tmp_path / "a.csv", "", row))
-    (found,) = map(telling, corpus.shortcuts)
+    (found,) = (one.verdict for one in corpus.shortcuts)
     assert found.verdict == SUSPICIOUS and "classify 100.0% of the texts" in found.why and word in found.why
     assert ("⚠ shortcut", found.why) in corpus.described("").lines
 
@@ -181,12 +180,12 @@ def test_too_few_texts_or_a_common_class_are_no_shortcut(tmp_path) -> None:
     assert few.shortcuts == []  # 15 held-out texts
     rows = [f"{int(i % 200 == 0)},text {i} of many, all different" for i in range(20_000)]
     common = load(written(tmp_path / "common.csv", "\n".join(rows)))
-    assert all(telling(one).verdict == OK for one in common.shortcuts)  # always 0 is right for 99.5 %
+    assert all(one.verdict.verdict == OK for one in common.shortcuts)  # always 0 is right for 99.5 %
 
 
 def test_sound_corpora_have_no_shortcut(cached_corpora) -> None:
     (found,) = load(Path("bulletins"), corpus_size=2_000).shortcuts
-    assert found.share < 0.6 and telling(found).verdict == OK
+    assert found.share < 0.6 and found.verdict.verdict == OK
 
 
 def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) -> None:
