@@ -73,14 +73,23 @@ from tui_transformer.lab.studies.record import (
     is_run,
     look_at_all,
     only_runner,
-    recorded,
     stop_file,
     study_file,
     trained_seconds,
     write,
 )
 from tui_transformer.lab.studies.runner import Runner
-from tui_transformer.lab.studies.study import FEWER, LONG, Cell, Change, Study, read_study, shipped_studies, study_of
+from tui_transformer.lab.studies.study import (
+    FEWER,
+    LONG,
+    Cell,
+    Change,
+    Study,
+    read_study,
+    recorded,
+    shipped_studies,
+    study_of,
+)
 
 MEASURED = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
+from tui_transformer.cli.node import Finding, on_node
 from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
 from tui_transformer.cli.workers import slurm_options
@@ -27,16 +28,6 @@ from tui_transformer.lab.records.badges import badge
 
 LITTLE_DISK = 2_000_000_000  # bytes
 RUN_FILES = ("run.json", "model.json", "data.json", "environment.json", "status.json")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line: what was checked, whether it is fine, what was found, and how to fix it."""
-
-    what: str
-    ok: bool
-    found: str
-    advice: str = ""
 
 
 @command(230)
@@ -84,8 +75,6 @@ def doctor(
         findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
         well = reader is None or all(finding.ok for finding in findings)
     else:
-        from tui_transformer.cli.node import on_node
-
         findings, well = on_node(slurm_options(slurm), runs_dir, data_dir)
     if json:
         for finding in findings:

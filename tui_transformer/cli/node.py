@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.data.corpus import data_folders
@@ -14,7 +15,6 @@ from engine.errors import InputError, refused
 from engine.language import tr
 from engine.retelling import told
 from engine.runs.tail import end_of
-from tui_transformer.cli.doctor import Finding
 from tui_transformer.cli.output import say
 from tui_transformer.lab.launch.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted
 from tui_transformer.lab.launch.logs import END, last_words
@@ -34,6 +34,16 @@ try squeue squeue -h -j "$SLURM_JOB_ID" -o %e
 ({line})
 echo {done}
 """
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: what was checked, whether it is fine, what was found, and how to fix it."""
+
+    what: str
+    ok: bool
+    found: str
+    advice: str = ""
 
 
 def on_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[Finding], bool]:

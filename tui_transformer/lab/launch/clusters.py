@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.clean import clean_line
 from engine.errors import InputError, listed, no_process, refused
 from engine.language import tr
 from engine.runs.files import write_atomic
@@ -181,6 +182,16 @@ def state_of(job: str) -> tuple[str, str]:
         return UNKNOWN, tr("squeue does not list it")
     state, _, why = states[0]
     return state, "" if why == "None" else why
+
+
+def pending(name: str, patience: float) -> str:
+    """What the jobs of a name wait for, `PENDING (Resources)`; "" if none does, or squeue does not say."""
+    try:
+        said = asked("squeue", "-h", "-t", "PENDING", "-n", name, "-o", "%T|%r", patience=patience)
+    except InputError:
+        return ""
+    state, _, why = clean_line(said.partition("\n")[0]).partition("|")
+    return f"{state} ({why})" if why and why != "None" else state
 
 
 # Ray

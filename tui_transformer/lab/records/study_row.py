@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from engine.clean import clean_line
 from engine.errors import InputError
 from engine.language import english
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
-from tui_transformer.lab.launch.clusters import asked
+from tui_transformer.lab.launch.clusters import pending
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.studies.record import SUFFIX
 from tui_transformer.lab.studies.study import chain, read_study
@@ -124,18 +123,9 @@ class Waits:
             return ""
         last, said = self._said.get(study.path, (-ASK, ""))
         if now - last >= ASK:
-            said = _pending(study.name)
+            said = pending(study.name, ANSWER)
             self._said[study.path] = now, said
         return said
-
-
-def _pending(job: str) -> str:
-    try:
-        said = asked("squeue", "-h", "-t", "PENDING", "-n", job, "-o", "%T|%r", patience=ANSWER)
-    except InputError:
-        return ""
-    state, _, why = clean_line(said.partition("\n")[0]).partition("|")
-    return f"{state} ({why})" if why and why != "None" else state
 
 
 class Totals:

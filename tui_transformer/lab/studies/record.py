@@ -47,16 +47,6 @@ def study_file(runs_dir: Path, name: str) -> Path:
     return runs_dir / f"{name}{SUFFIX}"
 
 
-def recorded(runs_dir: Path, name: str) -> "Study | None":
-    """Return a study as started, None if it was not; raises InputError if its file cannot be read."""
-    path = study_file(runs_dir, name)
-    if not path.exists():
-        return None
-    from tui_transformer.lab.studies.study import read_study
-
-    return read_study(path)
-
-
 def write(study: "Study", runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())

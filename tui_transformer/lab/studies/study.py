@@ -29,7 +29,7 @@ from engine.measures import MEASURES, family
 from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
-from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.studies.record import SUFFIX, study_file
 
 SCHEMA = 1
 MOST_RUNS = 10_000  # of one study
@@ -533,6 +533,12 @@ def shipped_studies() -> dict[str, Path]:
 
 def started_studies(runs_dir: Path) -> dict[str, Path]:
     return {path.name.removesuffix(SUFFIX): path for path in sorted(runs_dir.glob(f"*{SUFFIX}"))}
+
+
+def recorded(runs_dir: Path, name: str) -> Study | None:
+    """Return a study as started, None if it was not; raises InputError if its file cannot be read."""
+    path = study_file(runs_dir, name)
+    return read_study(path) if path.exists() else None
 
 
 def find_study(name: str, runs_dir: Path | None = None) -> Study:

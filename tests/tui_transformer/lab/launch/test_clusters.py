@@ -17,7 +17,8 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
-from tui_transformer.lab.studies.record import CellStatus, recorded
+from tui_transformer.lab.studies.record import CellStatus
+from tui_transformer.lab.studies.study import recorded
 
 ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
