@@ -6,15 +6,15 @@ One list of rules greys out choices in the app and gives the command line its er
 from collections.abc import Iterator
 from typing import Any
 
+from engine.base.errors import InputError, all_of, listed, one_of
+from engine.base.language import tr
 from engine.config.fields import Section
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
+from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 from engine.config.tasks import Refusal
+from engine.config.visibility import self_attention
 from engine.data.known import CORPORA, kind_by_name, names_of
-from engine.errors import InputError, all_of, listed, one_of
-from engine.language import tr
-from engine.model.visibility import self_attention
-from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
 OF_A_LAYER = "model.attention"  # rules with this key apply to each layer
 

@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from engine.language import english
+from engine.base.language import english
+from engine.model.devices import resolve_device
+from engine.runs.control import RankLost, StopRequested
 from engine.runs.process import PARENT
-from engine.training.control import RankLost, StopRequested
-from engine.training.devices import resolve_device
 
 FOREVER = timedelta(days=365)  # rank 0 may sample for hours; a rank that ends is noticed at once
 STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from engine.measures import MEASURES, Measure
+from engine.config.measures import MEASURES, Measure
 from engine.runs import records
 from engine.runs.records import SCHEMAS, Record
 from reference.comments import comments

@@ -8,8 +8,8 @@ from engine.config.fields import Section
 from engine.config.keys import flatten, is_bookkeeping, sentence_of
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
+from engine.config.schemes import SCHEMES, Scheme
 from engine.config.sections import OptimizerConfig
-from engine.schemes import SCHEMES, Scheme
 from reference.markup import Html, code, heading, mathml, page, paragraphs, sentence, table, words
 from reference.schemas import kind
 from tui_transformer.lab.design.draft import as_set

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from engine import language
+from engine.base import language
 from tui_transformer.__main__ import main
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)

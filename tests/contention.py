@@ -20,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
+from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from engine.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from tui_transformer.cli.responsiveness import Terminal, endless
 from tui_transformer.lab.launch.launch import enqueue, spawn
 

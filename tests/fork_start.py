@@ -107,7 +107,7 @@ def imported() -> None:
         if not module.name.startswith(("tui_transformer.studio", "tui_transformer.__main__")):
             importlib.import_module(module.name)
     for name in (
-        *("engine.training.assemble", "engine.training.elastic", "engine.verification.claims", "torch._dynamo"),
+        *("engine.training.assemble", "engine.training.elastic", "engine.proofs.verify.claims", "torch._dynamo"),
         *("rich.live", "rich.progress", "rich.spinner", "typer.rich_utils", "matplotlib.pyplot"),
     ):
         importlib.import_module(name)

@@ -12,10 +12,10 @@ from torch import Tensor
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation import checks
-from engine.evaluation.verdict import Verdict, When
 from engine.model.transformer import Network
+from engine.runs.verdict import Verdict, When
+from engine.tasks.task import Task
 from engine.training import inspector
-from engine.training.task import Task
 
 PROBES: dict[tuple[str, When, int], Verdict] = {}
 SELF_CHECKS: dict[str, tuple[list[Verdict], int]] = {}

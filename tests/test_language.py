@@ -8,8 +8,8 @@ from string import Formatter
 
 import pytest
 
-from engine import language
-from engine.language import tr, trn
+from engine.base import language
+from engine.base.language import tr, trn
 from tests.catalogue import as_po, messages, updated
 from tui_transformer import languages
 from tui_transformer.catalogues import FOLDER

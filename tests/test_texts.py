@@ -26,7 +26,7 @@ FILES = {
     "engine/data/synthetic": "words of the generated corpora, and names of their grammars' states",
     "engine/data/documents/named.py": "sentences of a generated corpus",
     "engine/training/small_corpora.py": "sentences of small corpora, which only checks read",
-    "engine/schemes.py": "papers",
+    "engine/config/schemes.py": "papers",
     "tui_transformer/lab/exports/source.py": "comments of a program that is written out, which are English",
     "tui_transformer/lab/reports/figures/style.py": "names of fonts",
     "tui_transformer/msgfmt.py": "mistakes in the catalogue itself, which cannot translate them",
@@ -44,15 +44,15 @@ PROMPT = "a prompt for a model that reads English"
 TEXTS = {
     "engine/data/labelled/by_path.py": {"class index": "a column's name"},
     "engine/model/size.py": {"as it is": LOOKED_UP, "in the mask": LOOKED_UP},
-    "engine/proof/memory.py": {"CUDA out of memory": TORCHS},
-    "engine/proof/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},
+    "engine/proofs/device/memory.py": {"CUDA out of memory": TORCHS},
+    "engine/proofs/device/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},
     "engine/training/assemble.py": {"damaged checkpoint": EVENT, "begun again": EVENT},
-    "engine/training/devices.py": {"cpu family": "a field of /proc/cpuinfo"},
-    "engine/training/translation_task.py": {
+    "engine/model/devices.py": {"cpu family": "a field of /proc/cpuinfo"},
+    "engine/tasks/translation_task.py": {
         "--set model.context_length={}": TYPED,
         " --set model.source_length={}": TYPED,
     },
-    "engine/verification/repeats.py": {"is NaN or infinite": LOOKED_UP, "is not a number": LOOKED_UP},
+    "engine/proofs/verify/repeats.py": {"is NaN or infinite": LOOKED_UP, "is not a number": LOOKED_UP},
     "tui_transformer/cli/bench.py": dict.fromkeys(
         (
             *(bench.MARK, bench.MEMORY_TITLE, bench.MEMORY_NOTE, "{}, {}, one thread, torch {}"),
@@ -99,7 +99,7 @@ TEXTS = {
 
 # Literals that fill gaps of messages, and are no words there.
 GAPS = {
-    ("engine/benchmark/peers.py", "against"),  # an option
+    ("engine/proofs/bench/peers.py", "against"),  # an option
     ("engine/data/parallel/by_path.py", "de"),  # languages, as files are named
     ("engine/data/parallel/by_path.py", "en"),
     ("tui_transformer/lab/design/study_draft.py", "study"),  # names that a message is made with, and never shown

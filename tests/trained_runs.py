@@ -21,11 +21,11 @@ from filelock import FileLock
 from engine.config.schema import RunConfig
 from engine.data.known import CORPORA
 from engine.evaluation import checks
+from engine.runs.control import Control
 from engine.runs.files import line, read_json, read_lines, write_atomic, write_json
 from engine.runs.writer import now
 from engine.training import inspector
 from engine.training.assemble import assemble
-from engine.training.control import Control
 from tests import fork_start, run_checks
 
 APP = ("tui_transformer", "textual")

@@ -7,8 +7,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from engine.command_line import PROGRAM
-from engine.language import tr
+from engine.base.command_line import PROGRAM
+from engine.base.language import tr
 from tui_transformer import languages
 
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
     words = list(sys.argv[1:] if arguments is None else arguments)
-    from engine.errors import InputError, MachineFault, TakenOver, reason
+    from engine.base.errors import InputError, MachineFault, TakenOver, reason
 
     try:
         words = languages.choose(words)

@@ -11,8 +11,8 @@ from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
 
-from engine.cache_folder import cache_folder, store
-from engine.errors import InputError
+from engine.base.cache_folder import cache_folder, store
+from engine.base.errors import InputError
 
 FOLDER = Path(__file__).parent / "locale"
 COMPILER = Path(__file__).parent / "msgfmt.py"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from platformdirs import user_config_path
 
-from engine import language
-from engine.command_line import PROGRAM
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.base import language
+from engine.base.command_line import PROGRAM
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import tr
 from tui_transformer.catalogues import catalogue
 
 LANGUAGES = ("en", "zh")

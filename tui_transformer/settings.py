@@ -18,10 +18,10 @@ from pydantic import (
     field_validator,
 )
 
-from engine.clean import clean, clean_line
-from engine.errors import reason
-from engine.language import tr
-from engine.plain_files import read_plain
+from engine.base.clean import clean, clean_line
+from engine.base.errors import reason
+from engine.base.language import tr
+from engine.base.plain_files import read_plain
 from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
 

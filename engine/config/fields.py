@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from engine.language import tr
+from engine.base.language import tr
 
 MAX_STEPS = 10**12
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")

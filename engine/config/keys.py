@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import tr
 from engine.config import Tables
 from engine.config.fields import Says, Section
 from engine.config.schema import RunConfig
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
-from engine.schemes import SCHEMES, Part
+from engine.config.schemes import SCHEMES, Part
 
 
 @cache

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, StrictBool
 
+from engine.base.errors import all_of, nearest, one_of
+from engine.base.language import english, tr
 from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
-from engine.errors import all_of, nearest, one_of
-from engine.language import english, tr
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
+from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str

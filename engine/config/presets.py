@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, nearest
+from engine.base.language import tr
 from engine.config import Tables
-from engine.errors import InputError, nearest
-from engine.language import tr
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig

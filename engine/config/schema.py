@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from engine.base.language import english
 from engine.config import Tables
 from engine.config.fields import Says, Section, Seed, bookkeeping, in_steps
 from engine.config.model import ModelConfig
+from engine.config.schemes import ATTENTIONS
 from engine.config.sections import (
     EXCLUSIVE,
     CheckpointConfig,
@@ -20,8 +22,6 @@ from engine.config.sections import (
     TrainConfig,
 )
 from engine.config.tasks import TASKS, TaskKind
-from engine.language import english
-from engine.schemes import ATTENTIONS
 
 
 @dataclass(frozen=True)

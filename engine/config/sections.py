@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
+from engine.base.language import tr
 from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Says, Section, Seed, bookkeeping, later
-from engine.language import tr
-from engine.measures import SELECTS
-from engine.schemes import OPTIMIZERS, SCHEDULES
+from engine.config.measures import SELECTS
+from engine.config.schemes import OPTIMIZERS, SCHEDULES
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     OptimizerName: TypeAlias = str

@@ -1,16 +1,16 @@
 """The objectives: one class per `objective.kind`, used everywhere else through `RunConfig.task`.
 
 Classes that need torch are named here and imported on first use: `task` loads and encodes the corpus and makes its
-batches, scorer and sampler (`engine.training.task`); `examples` makes inputs and targets (`engine.data.objectives`).
+batches, scorer and sampler (`engine.tasks.task`); `examples` makes inputs and targets (`engine.data.objectives`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+from engine.base.language import english, tr
+from engine.config.measures import ROUGE
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
-from engine.language import english, tr
-from engine.measures import ROUGE
-from engine.model.visibility import sees_ahead
+from engine.config.visibility import sees_ahead
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -32,7 +32,7 @@ class TaskKind:
     """The base class. Its defaults suit a source and a target cut from one window of a text."""
 
     name: str
-    task = "engine.training.text_task.TextTask"
+    task = "engine.tasks.text_task.TextTask"
     examples = "engine.data.objectives.Transcribe"
 
     # What it works with.
@@ -229,7 +229,7 @@ class Translation(TaskKind):
 
     name = "translation"
     aim = english("translation")
-    task = "engine.training.translation_task.TranslationTask"
+    task = "engine.tasks.translation_task.TranslationTask"
     examples = "engine.data.objectives.of_pairs"
     architectures = ("encoder-decoder", "decoder")
     corpus, rows = "pairs", english("sentences")
@@ -286,7 +286,7 @@ class Summarization(Translation):
 
     name = "summarization"
     aim = english("summarization")
-    task = "engine.training.summary_task.SummaryTask"
+    task = "engine.tasks.summary_task.SummaryTask"
     rows = english("articles")
     scores = ("loss", *ROUGE, "exact_match")
     needs = tr("summarization needs")
@@ -327,7 +327,7 @@ class _OnDocuments(TaskKind):
 class SpanCorruption(_OnDocuments):
     name = "span-corruption"
     aim = english("span-corruption")
-    task = "engine.training.document_tasks.SpanTask"
+    task = "engine.tasks.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
     rows = english("documents")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -386,7 +386,7 @@ class SpanCorruption(_OnDocuments):
 class QuestionAnswer(_OnDocuments):
     name = "question-answer"
     aim = english("question-answer")
-    task = "engine.training.document_tasks.QuestionTask"
+    task = "engine.tasks.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
     rows = english("questions")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -405,7 +405,7 @@ class Classification(TaskKind):
 
     name = "classification"
     aim = english("classification")
-    task = "engine.training.classification_task.ClassificationTask"
+    task = "engine.tasks.classification_task.ClassificationTask"
     examples = "engine.data.objectives.Classification"
     architectures = ("encoder", "decoder")
     why_not: ClassVar[Mapping[str, str]] = {

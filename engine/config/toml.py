@@ -12,13 +12,13 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
+from engine.base.errors import InputError, nearest, one_of, reason
+from engine.base.language import english, tr
+from engine.base.plain_files import open_plain
+from engine.base.recorded_text import told
 from engine.config import Tables
 from engine.config.keys import flatten, later_keys, unknown_key
 from engine.config.schema import Rows, RunConfig
-from engine.errors import InputError, nearest, one_of, reason
-from engine.language import english, tr
-from engine.plain_files import open_plain
-from engine.retelling import told
 
 MAX_BYTES = 64 * 1024
 # What pydantic says of a value, translated when it is shown.

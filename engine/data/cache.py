@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache_folder import cache_folder, store
+from engine.base.cache_folder import cache_folder, store
 
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes per read

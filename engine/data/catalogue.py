@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, all_of, listed, nearest, not_a_path
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.config.tasks import Kind
 from engine.data import hub
@@ -20,8 +22,6 @@ from engine.data.known import CORPORA, kind_by_name, place_of
 from engine.data.labelled.named import LABELLED
 from engine.data.parallel.named import PAIRS
 from engine.data.sources import split_field
-from engine.errors import InputError, all_of, listed, nearest, not_a_path
-from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.

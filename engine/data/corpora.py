@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.progress import Progress
+from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.cache import record_of
@@ -26,10 +30,6 @@ from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.splits import AnySplit, Split, cuts, empty, first_of, fractions
 from engine.data.synthetic import playlets
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.progress import Progress
-from engine.retelling import told
 
 if TYPE_CHECKING:
     pass
@@ -56,8 +56,8 @@ class TextCorpus(Corpus):
         return [overlap_of(train, part, split) for split, part in self.splits.items() if split != "train"]
 
     def described(self, licence: str) -> Description:
+        from engine.data.baselines import bigram_loss, unigram_loss
         from engine.data.tokenizers import CharacterTokenizer
-        from engine.evaluation.baselines import bigram_loss, unigram_loss
 
         splits, validation = self.splits, self.splits["validation"]
         tokenizer = CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in splits.values()))))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from platformdirs import user_data_path
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, listed
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.config.tasks import Kind
-from engine.errors import InputError, listed
-from engine.evaluation.verdict import OK
-from engine.language import tr
-from engine.retelling import told
+from engine.runs.verdict import OK
 
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap

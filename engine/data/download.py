@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
 from engine.data.corpus import Remote
-from engine.errors import InputError, refused
-from engine.language import tr
 
 BLOCK = 1 << 16
 TIMEOUT = 30.0  # seconds without data

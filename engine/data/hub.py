@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from engine.cache_folder import store
-from engine.command_line import command_line
+from engine.base.cache_folder import store
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, listed, reason, refused
+from engine.base.language import tr
+from engine.base.plain_files import read_plain
+from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
 from engine.data.sources import INNER, READERS, Source, by_split, is_text, split_of
-from engine.errors import InputError, listed, reason, refused
-from engine.language import tr
-from engine.plain_files import read_plain
-from engine.progress import Progress
 
 PREFIX = "hf:"
 NAMED = re.compile(

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.language import tr
+from engine.base.progress import Progress
 from engine.config.sections import DataConfig
 from engine.data.cache import record_of
 from engine.data.overlap import LOOKED_AT
@@ -19,8 +21,6 @@ from engine.data.sources import Source
 from engine.data.splits import AnySplit, cuts, empty, first_of
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
-from engine.language import tr
-from engine.progress import Progress
 
 VERSION, SIZES = 1, 2  # of what is kept
 STRETCHED = 4 * LOOKED_AT  # characters that are looked at for overlap

@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, Batch, Objective, Places
 from engine.data.padding import sent
 from engine.data.shards import TokenShards
 from engine.data.tokenizers.protocol import Tokenizer
-from engine.errors import InputError
-from engine.language import tr
-from engine.seeds import seed_for
 
 COUNTED = 1 << 24  # tokens compared at a time
 

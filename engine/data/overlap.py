@@ -19,11 +19,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.language import english
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import folded
 from engine.data.text_sizes import SPACELESS
-from engine.evaluation.verdict import OK, OVERLAP, REPEATED, Verdict
-from engine.language import english
+from engine.runs.verdict import OK, OVERLAP, REPEATED, Verdict
 
 if TYPE_CHECKING:
     from engine.data.parallel.pairs import Pairs

@@ -18,6 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.loader import mask_generator
 from engine.data.objectives import (
@@ -34,10 +37,7 @@ from engine.data.objectives import (
 )
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import Counts
-from engine.errors import InputError
-from engine.language import tr
 from engine.model.positions import Positions
-from engine.seeds import seed_for
 
 PROBED = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length

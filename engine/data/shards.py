@@ -17,11 +17,11 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from engine.base.errors import refused
+from engine.base.language import tr
+from engine.base.progress import Progress
 from engine.data.cache import BLOCK, path_of
 from engine.data.tokenizers.protocol import Tokenizer
-from engine.errors import refused
-from engine.language import tr
-from engine.progress import Progress
 
 VERSION = 1  # of the files
 PART = 1 << 20  # characters encoded at once

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
+from engine.base.errors import InputError, listed, nearest, not_a_path, reason
+from engine.base.language import tr
+from engine.base.plain_files import open_plain
 from engine.data.corpus import END_OF_TEXT, STEMS, is_file, is_there
-from engine.errors import InputError, listed, nearest, not_a_path, reason
-from engine.language import tr
-from engine.plain_files import open_plain
 
 USUAL = "text"  # the field that is read if none is named
 BLOCK = 1 << 20  # bytes, and about the characters of a piece

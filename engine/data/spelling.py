@@ -13,12 +13,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.language import tr
+from engine.base.progress import Progress
 from engine.data.cache import SMALLEST, numbers_of
 from engine.data.shards import parts_of
 from engine.data.splits import AnySplit
 from engine.data.tokenizers import Tokenizer
-from engine.language import tr
-from engine.progress import Progress
 
 VERSION = 1  # of the cached counts
 # What is left open -> its usual texts; others are spelled.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.errors import InputError
+from engine.base.language import english, tr
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.cache import tokens_of
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
-from engine.errors import InputError
-from engine.language import english, tr
 
 if TYPE_CHECKING:
     from engine.data.tokenizers import Tokenizer

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from engine.base.language import english
 from engine.config.schema import RunConfig
+from engine.config.schemes import whole_steps
 from engine.config.tasks import TaskKind
-from engine.evaluation.verdict import (
+from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
+from engine.runs.verdict import (
     DIVERGED,
     IMPLAUSIBLE,
     NOT_LEARNING,
@@ -24,9 +27,6 @@ from engine.evaluation.verdict import (
     Verdict,
     When,
 )
-from engine.language import english
-from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
-from engine.schemes import whole_steps
 
 STANDARD_ERRORS = 4.0  # beyond the whole-past floor, if no other is known, or the best reader's accuracy
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)

@@ -17,16 +17,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.base.language import english
+from engine.base.seeds import seed_for
 from engine.config.model import ModelConfig, parts_of
+from engine.config.visibility import Visibility
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
-from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
-from engine.language import english
 from engine.model.dropout import seed_generators
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
 from engine.model.transformer import Network, Stack
-from engine.model.visibility import Visibility
-from engine.seeds import seed_for
+from engine.runs.verdict import LEAK, NO_ORDER, OK, Verdict, When
 
 GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base.language import tr
 from engine.data.loader import Examples, TextTokens
 from engine.data.objectives import IGNORED, Batch
 from engine.data.synthetic.grammar import Probe
-from engine.language import tr
 from engine.model.transformer import evaluating
 from engine.ranks import ALONE, SCORE, Ranks
 

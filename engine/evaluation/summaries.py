@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.errors import InputError
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.config.measures import ROUGE
 from engine.evaluation.translation import ScoredSentence, Written, exact_match
-from engine.language import tr
-from engine.measures import ROUGE
 
 KINDS = dict(zip(ROUGE, ("rouge1", "rouge2", "rougeL"), strict=True))  # their names in the library
 SENTENCE = re.compile(r".*?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # the first one of a text

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import ClassVar
 
+from engine.base.errors import InputError
+from engine.base.language import english, tr
 from engine.data.tokenizers.tagged import language_of
-from engine.errors import InputError
-from engine.language import english, tr
 from engine.runs.record_version import RECORDS
 
 # sacreBLEU's tokenizers for languages written without spaces, by name and ISO 639 codes; 13a for all others, such as

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.data.objectives import Prompt, QuestionAnswer
 from engine.data.tokenizers import Tokenizer
-from engine.errors import InputError
 from engine.generation.beam import Hypothesis, SentenceBeam, search
 from engine.generation.sampling import SampledToken, Sampling, stream
-from engine.language import tr
 from engine.model.decoding import Predictor
 from engine.model.transformer import Network, evaluating
 

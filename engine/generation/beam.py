@@ -17,10 +17,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import tr
 from engine.data.rows import Specials
-from engine.errors import InputError, nearest, one_of
 from engine.generation.loop import Choice, generate
-from engine.language import tr
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
 from engine.model.transformer import Network, evaluating

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.data.objectives import Classification
 from engine.data.padding import Tokens
 from engine.data.tokenizers import Tokenizer
-from engine.errors import InputError
-from engine.language import tr
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 256  # texts

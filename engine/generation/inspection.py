@@ -12,8 +12,8 @@ from typing import TypeAlias, cast
 
 from torch import Tensor
 
-from engine.errors import InputError, one_of
-from engine.language import tr
+from engine.base.errors import InputError, one_of
+from engine.base.language import tr
 from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, Observe, SelfAttention
 from engine.model.transformer import Network, evaluating

@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.language import tr
+from engine.base.language import tr
 from engine.model.decoding import Predictor
 
 

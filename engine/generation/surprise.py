@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.schema import RunConfig
+from engine.config.visibility import sees_ahead
 from engine.data.objectives import Prompt, make_objective
 from engine.data.padding import Tokens
-from engine.errors import InputError
 from engine.evaluation.metrics import windows
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
-from engine.language import tr
 from engine.model.transformer import Network, evaluating
-from engine.model.visibility import sees_ahead
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.data.objectives import Prompt
 from engine.data.rows import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import AnyTokenizer
-from engine.errors import InputError
 from engine.generation.answering import sample_answer
 from engine.generation.beam import NO_NUMBERS, Hypothesis, penalty_of, translate_batch
 from engine.generation.inspection import recorded_weights
 from engine.generation.sampling import SampledToken, Sampling
-from engine.language import tr
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 64  # sentences

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from engine.base.language import tr
 from engine.config.model import ModelConfig
-from engine.language import tr
+from engine.config.visibility import SMALLEST_BLOCK, Visibility
 from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import SMALLEST_BLOCK, Visibility
 
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 

@@ -12,14 +12,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from engine.base.language import tr
 from engine.config.model import ModelConfig
-from engine.language import tr
+from engine.config.visibility import Visibility
 from engine.model.attention import AttentionCall, Softmax, choose, softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import Visibility
 
 Observe = Callable[[AttentionCall], None]  # called before attention is computed
 
@@ -198,7 +198,7 @@ class LinearSelfAttention(SelfAttention):
         return "chunked" if self.backend == "auto" else self.backend
 
 
-# The class of each of `engine.schemes.ATTENTIONS`.
+# The class of each of `engine.config.schemes.ATTENTIONS`.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
     "global": SoftmaxSelfAttention,
     "window": SoftmaxSelfAttention,

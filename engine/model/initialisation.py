@@ -10,8 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor, nn
 
+from engine.base.seeds import seed_for
 from engine.config.model import ModelConfig
-from engine.seeds import seed_for
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")  # cross-attention's too
 # Modules that start at zero, by `zero_init` (Goyal et al. 2017; Zhang et al. 2019).

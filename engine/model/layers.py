@@ -11,11 +11,11 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.config.model import ModelConfig
+from engine.config.visibility import Visibility
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention, Reading
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import Visibility
 
 Map = Callable[[Tensor], Tensor]
 
@@ -48,7 +48,7 @@ def _squared_relu(x: Tensor) -> Tensor:
 
 
 GELU_TANH = partial(F.gelu, approximate="tanh")
-# How each of the activations and norms of `engine.schemes` is computed.
+# How each of the activations and norms of `engine.config.schemes` is computed.
 ACTIVATION: dict[str, Map] = {
     "gelu": F.gelu,
     "gelu-tanh": GELU_TANH,

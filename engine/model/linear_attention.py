@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from engine.config.visibility import CHUNK
 from engine.model.cache import LinearState
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import CHUNK
 
 
 class _FeatureMap(torch.autograd.Function):

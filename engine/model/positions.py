@@ -315,7 +315,7 @@ def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
     return k_pos[:, None, :] - q_pos[:, :, None]
 
 
-# How each of `engine.schemes.POSITIONS` is built, from a config, the longest input and whether the stack is causal.
+# How each row of `POSITIONS` is built, from a config, the longest input and whether the stack is causal.
 BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
     "none": lambda model, longest, causal: PositionScheme(),
     "sinusoidal": lambda model, longest, causal: Sinusoidal(model.d_model),

@@ -16,11 +16,11 @@ anything is built; tests check that the two agree. Notation: D model width, H he
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.language import english
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
-from engine.language import english
-from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, Kernel, StackShape
+from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, Kernel, StackShape
+from engine.config.visibility import CHUNK, SMALLEST_BLOCK, self_attention
 
 
 def training_kernel(
@@ -179,7 +179,7 @@ Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
 # Bytes of cuBLAS's workspaces, by whether a step is recorded. A plain step has one of 32 MiB (see
-# `engine.training.devices`) for each pass; what recording takes was measured.
+# `engine.model.devices`) for each pass; what recording takes was measured.
 WORKSPACES = {False: 64 * 2**20, True: 48 * 2**20}
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
 CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
+from engine.base.language import tr
 from engine.config.model import ModelConfig
-from engine.language import tr
+from engine.config.visibility import self_attention
 from engine.model.attention import capped
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
@@ -23,7 +24,6 @@ from engine.model.heads import Reading, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
 from engine.model.positions import Positions, PositionScheme, make_embedding, make_schemes
-from engine.model.visibility import self_attention
 
 
 class Stack(nn.Module):

@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import TakenOver
-from engine.language import tr
-from engine.plain_files import open_plain
+from engine.base.errors import TakenOver
+from engine.base.language import tr
+from engine.base.plain_files import open_plain
 from engine.runs.files import append_whole, parse_line
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.plain_files import refuse_links
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import Control, Status, read_file
 

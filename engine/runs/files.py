@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from engine.language import tr
-from engine.plain_files import open_plain, read_plain
+from engine.base.language import tr
+from engine.base.plain_files import open_plain, read_plain
 
 SCHEMA = 1
 LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage

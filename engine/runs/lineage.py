@@ -7,8 +7,8 @@ the whole chain stays known after the other runs are deleted.
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import tr
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import LONGEST_CHAIN, Origin
 

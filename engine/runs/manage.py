@@ -7,10 +7,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.errors import InputError, reason, refused
-from engine.language import english, tr
-from engine.plain_files import refuse_links
-from engine.retelling import told
+from engine.base.errors import InputError, reason, refused
+from engine.base.language import english, tr
+from engine.base.plain_files import refuse_links
+from engine.base.recorded_text import told
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader

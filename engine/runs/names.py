@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.errors import InputError
+from engine.base.language import tr
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
 LAST = "last"

@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, listed, nearest
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
-from engine.errors import InputError, listed, nearest
-from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
-from engine.language import english, tr
-from engine.retelling import told
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
@@ -37,6 +36,7 @@ from engine.runs.records import (
     read_file,
 )
 from engine.runs.tail import MetricsTail
+from engine.runs.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
 
 STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
 # For other hosts' runs and claims, shared by all readers here: the last beat, since when by our clock, and whether it

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from engine.clean import clean
-from engine.language import english, tr
+from engine.base.clean import clean
+from engine.base.language import english, tr
 from engine.runs.files import read_json
 
 LARGEST = 10**15  # of a count
@@ -379,7 +379,7 @@ class Environment(RunFile, file="environment.json"):
 
 
 class VerdictRecord(Record):
-    """The result of a check: see `engine.evaluation.verdict.Verdict`."""
+    """The result of a check: see `engine.runs.verdict.Verdict`."""
 
     check: Text = ""  # the check's name
     when: Text = ""  # before, evaluation or after

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, TypeVar
 
-from engine.plain_files import open_plain
+from engine.base.plain_files import open_plain
 from engine.runs.files import LONGEST, MOST_DAMAGE, parse_line, read_json
 from engine.runs.records import Event, MetricRecord, Sample, TrainRecord, ValidationRecord, metric_record
 

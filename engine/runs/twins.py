@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.base.errors import InputError
 from engine.config.keys import diff
-from engine.errors import InputError
 from engine.runs.files import read_lines
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import TrainRecord

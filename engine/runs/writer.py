@@ -16,12 +16,11 @@ from typing import IO, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
+from engine.base.errors import InputError, refused
+from engine.base.language import english, tr
+from engine.base.plain_files import refuse_links
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
-from engine.errors import InputError, refused
-from engine.evaluation.verdict import Verdict
-from engine.language import english, tr
-from engine.plain_files import refuse_links
 from engine.runs.claims import inherited
 from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
@@ -42,6 +41,7 @@ from engine.runs.records import (
     VerdictRecord,
     read_file,
 )
+from engine.runs.verdict import Verdict
 
 log = logging.getLogger(__name__)
 

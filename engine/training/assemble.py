@@ -14,38 +14,38 @@ import psutil
 import torch
 
 from engine import capabilities
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, TakenOver, listed
+from engine.base.language import english, tr
+from engine.base.progress import listening
+from engine.base.recorded_text import told
+from engine.base.threads import usable_cores, usable_cpus
 from engine.config.keys import edits
+from engine.config.lints import Lint
 from engine.config.schema import RunConfig
+from engine.config.schemes import learning_rate
 from engine.config.toml import shown_or_unset
 from engine.data.catalogue import portable
-from engine.errors import InputError, TakenOver, listed
-from engine.evaluation.verdict import OK, SUSPICIOUS
-from engine.language import english, tr
-from engine.lints import Lint
 from engine.model import size
+from engine.model.devices import default_threads, environment
 from engine.model.heads import SelfAttention
+from engine.model.numerics import bf16_slowdown, chosen_precision, compiles
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
-from engine.progress import listening
 from engine.ranks import END, STEP, Group, Ranks, joined
-from engine.retelling import told
+from engine.runs.control import Control, Diverged, StopRequested
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
 from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts, TrainRecord
+from engine.runs.verdict import OK, SUSPICIOUS
 from engine.runs.writer import RunWriter
-from engine.schemes import learning_rate
-from engine.threads import usable_cores, usable_cpus
+from engine.tasks.task import make_task, task_of_run
 from engine.training import checkpoint
-from engine.training.control import Control, Diverged, StopRequested
-from engine.training.devices import default_threads, environment
 from engine.training.init_from import InitFrom
-from engine.training.numerics import bf16_slowdown, chosen_precision, compiles
 from engine.training.parts import RunParts
 from engine.training.step import Stepper
-from engine.training.task import make_task, task_of_run
 from engine.training.trainer import Trainer, prepare
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over

@@ -22,15 +22,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, listed, reason
+from engine.base.language import tr
+from engine.base.plain_files import open_plain, read_plain
 from engine.config import Tables
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
-from engine.errors import InputError, listed, reason
-from engine.language import tr
 from engine.model.transformer import NETWORKS, Network, SkipInit, build_model
-from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord

@@ -11,7 +11,7 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from engine import threads
+from engine.base import threads
 from engine.ranks import end_with_parent
 from engine.runs.process import PARENT
 

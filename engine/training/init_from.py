@@ -13,25 +13,25 @@ from typing import Any
 import torch
 
 from engine import capabilities
+from engine.base.errors import InputError, listed
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config.keys import diff
+from engine.config.lints import Lint
 from engine.config.model import PARTS
 from engine.config.schema import RunConfig
+from engine.config.schemes import POSITIONS
 from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
-from engine.errors import InputError, listed
-from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
-from engine.language import english, tr
-from engine.lints import Lint
 from engine.model.transformer import Network
-from engine.retelling import told
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, found_again, located, origin_of, setting
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
-from engine.schemes import POSITIONS
+from engine.runs.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
+from engine.tasks.task import Task, task_of_run
 from engine.training import checkpoint
 from engine.training.checkpoint import Shape
 from engine.training.self_check import DROPOUTS
-from engine.training.task import Task, task_of_run
 
 SHOWN = 4  # weights that do not fit, each named
 MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on

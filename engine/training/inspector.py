@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+from engine.base.language import english
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.scorers import evaluation_batch
-from engine.evaluation.verdict import BROKEN, INERT, LEAK, OK, Verdict, When
-from engine.language import english
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Sample, Scores
 from engine.runs.twins import inert_switches
+from engine.runs.verdict import BROKEN, INERT, LEAK, OK, Verdict, When
 from engine.runs.writer import RunWriter
+from engine.tasks.scorers import evaluation_batch
 from engine.training.parts import RunParts
 from engine.training.self_check import self_check
 

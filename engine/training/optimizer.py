@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.base.language import tr
 from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
-from engine.language import tr
 from engine.model.initialisation import joined
+from engine.model.numerics import has_bf16
 from engine.model.positions import PositionScheme
-from engine.training.numerics import has_bf16
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
 # or more dimensions, including learned positions), "linear-weights" minGPT's, "all" what many scripts do by accident.
@@ -255,7 +255,7 @@ class Muon(CustomOptimizer):
             self.put(weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update))
 
 
-# Builds each of `engine.schemes.OPTIMIZERS`. Adam and SGD add weight decay to the gradient.
+# Builds each of `engine.config.schemes.OPTIMIZERS`. Adam and SGD add weight decay to the gradient.
 OPTIMIZER: dict[str, Callable[[list[Group], OptimizerConfig, bool], torch.optim.Optimizer]] = {
     "adamw": lambda groups, o, fused: torch.optim.AdamW(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
     "adam": lambda groups, o, fused: torch.optim.Adam(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),

@@ -6,13 +6,13 @@ from functools import cached_property
 
 import torch
 
+from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.generation.samples import RowSampler, TextSampler
-from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.records import Origin
-from engine.training.task import Task
+from engine.tasks.samples import RowSampler, TextSampler
+from engine.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
-from engine.errors import InputError, refused
-from engine.language import tr
 from engine.model.transformer import Network
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader

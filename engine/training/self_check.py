@@ -20,9 +20,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from engine.base.language import english
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.sections import END, OptimizerConfig
+from engine.config.visibility import self_attention
 from engine.data.loader import Examples, TextBatches
 from engine.data.objectives import IGNORED, Batch
 from engine.data.padding import stands_at
@@ -30,20 +32,18 @@ from engine.data.rows import BucketedBatches, Specials
 from engine.data.tokenizers import AnyTokenizer
 from engine.evaluation.checks import order_check, places_to_try, redraw
 from engine.evaluation.metrics import score_batches, score_tokens
-from engine.evaluation.reference import Reference
-from engine.evaluation.verdict import BROKEN, OK, Verdict
 from engine.generation.beam import penalty_of, translate_batch
 from engine.generation.sampling import SampledStep, Sampling, stream_batch
-from engine.language import english
 from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
+from engine.model.reference import Reference
 from engine.model.transformer import Network, build_model
-from engine.model.visibility import self_attention
 from engine.ranks import Ranks
+from engine.runs.verdict import BROKEN, OK, Verdict
+from engine.tasks.task import Task
 from engine.training.checkpoint import MOVING, WEIGHTS, Provenance, save_moving_average
 from engine.training.step import Stepper
-from engine.training.task import Task
 from engine.training.written_out import Mismatch, Originals, check_own_batches, check_small_corpus
 
 # The small copy of a network

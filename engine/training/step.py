@@ -12,18 +12,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from engine.base.language import english
+from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
+from engine.config.schemes import learning_rate
 from engine.config.sections import END
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
-from engine.language import english
 from engine.model.dropout import Dropout, seed_generators
+from engine.model.numerics import autocast, chosen_precision, compiles, records
 from engine.model.transformer import Network
 from engine.ranks import ALONE, STEP, Ranks, TreeSum
-from engine.schemes import learning_rate
-from engine.seeds import seed_for
-from engine.training.control import Diverged
-from engine.training.numerics import autocast, chosen_precision, compiles, records
+from engine.runs.control import Diverged
 from engine.training.optimizer import EMA, make_optimizer
 from engine.training.recording import MOST, RecordedUpdate, Recording, can_be_recorded
 

@@ -17,21 +17,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.base.errors import TakenOver
+from engine.base.language import english
 from engine.config.keys import fixed_settings
 from engine.config.schema import RunConfig
-from engine.errors import TakenOver
 from engine.evaluation.alarms import no_number
-from engine.evaluation.verdict import LEAK
-from engine.language import english
+from engine.model.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.model.layers import Layer
+from engine.model.numerics import make_repeatable, set_fp32_matmul
 from engine.ranks import ALONE, Ranks
 from engine.runs.commands import Command
-from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
-from engine.runs.twins import fingerprint, scores_hash
-from engine.runs.writer import FULL, RunWriter
-from engine.training import checkpoint
-from engine.training.checkpoint import Provenance, TrainerState
-from engine.training.control import (
+from engine.runs.control import (
     PAUSE_INTERVAL,
     Control,
     Diverged,
@@ -41,9 +37,13 @@ from engine.training.control import (
     RankLost,
     StopRequested,
 )
-from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
+from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
+from engine.runs.twins import fingerprint, scores_hash
+from engine.runs.verdict import LEAK
+from engine.runs.writer import FULL, RunWriter
+from engine.training import checkpoint
+from engine.training.checkpoint import Provenance, TrainerState
 from engine.training.inspector import Inspector
-from engine.training.numerics import make_repeatable, set_fp32_matmul
 from engine.training.parts import RunParts
 from engine.training.step import Stepper, StepResult, read_all
 

@@ -9,21 +9,21 @@ import torch
 from torch import Tensor
 
 from engine import capabilities
+from engine.base.language import english
 from engine.config.keys import diff
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
+from engine.config.schemes import ATTENTIONS
+from engine.config.visibility import Visibility, self_attention
 from engine.data.loader import Examples
 from engine.evaluation.checks import redraw
-from engine.evaluation.verdict import OK, Verdict
-from engine.language import english
 from engine.model.attention import AttentionCall, softmax_attention
+from engine.model.devices import keep_memory
 from engine.model.linear_attention import linear_attention
+from engine.model.numerics import chosen_precision
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network, build_model, evaluating
-from engine.model.visibility import Visibility, self_attention
-from engine.schemes import ATTENTIONS
-from engine.training.devices import keep_memory
-from engine.training.numerics import chosen_precision
+from engine.runs.verdict import OK, Verdict
 from engine.training.self_check import DROPOUTS
 from engine.training.step import Stepper
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from engine.cache_folder import cached_in
+from engine.base.cache_folder import cached_in
+from engine.base.language import english
 from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, START, UNK
 from engine.data import sources
@@ -34,11 +35,10 @@ from engine.data.overlap import shortened
 from engine.data.tokenizers import Tokenizer
 from engine.data.tokenizers.tagged import untagged
 from engine.evaluation.metrics import score_batches
-from engine.evaluation.scorers import TextScorer
-from engine.language import english
 from engine.model.transformer import Network
+from engine.tasks.scorers import TextScorer
+from engine.tasks.task import Task
 from engine.training.small_corpora import Row, SmallCorpus, write_like
-from engine.training.task import Task
 
 Ids = list[int]
 # The mark that ends a document, or the part of it that is in a window.

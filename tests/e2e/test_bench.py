@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 
-from engine.benchmark.cases import CASES, BenchmarkSpec, Measured
-from engine.benchmark.measure import linear_maps
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.proofs.bench.cases import CASES, BenchmarkSpec, Measured
+from engine.proofs.bench.measure import linear_maps
 from tui_transformer.__main__ import main
 from tui_transformer.cli.bench import MARK, _title
 
@@ -31,8 +31,8 @@ def test_training_is_timed_beside_torchs_own_and_the_limit(capsys, tmp_path) -> 
 
 
 def test_one_command_measures_several_sizes_beside_all_installed_peers(capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("engine.benchmark.peers.importlib.util.find_spec", lambda name: name == "torch" or None)
-    monkeypatch.setattr("engine.benchmark.cases.LENGTHS", (64,))
+    monkeypatch.setattr("engine.proofs.bench.peers.importlib.util.find_spec", lambda name: name == "torch" or None)
+    monkeypatch.setattr("engine.proofs.bench.cases.LENGTHS", (64,))
     page = tmp_path / "benchmarks.md"
     page.write_text(f"# Benchmarks\n\n{MARK}\n\nAn introduction.\n\n## Notes\n")
     command = ["bench", "--case", "training,attention", "--precision", "fp32", "--against", "installed"]
@@ -67,9 +67,9 @@ def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(ca
 
         return timed
 
-    monkeypatch.setattr("engine.training.devices.resolve_device", lambda name: torch.device("cuda", 0))
-    monkeypatch.setattr("engine.training.devices.device_name", lambda device: "cuda:0 H100")
-    monkeypatch.setattr("engine.benchmark.cases.CASES", {name: case(name) for name in CASES})
+    monkeypatch.setattr("engine.model.devices.resolve_device", lambda name: torch.device("cuda", 0))
+    monkeypatch.setattr("engine.model.devices.device_name", lambda device: "cuda:0 H100")
+    monkeypatch.setattr("engine.proofs.bench.cases.CASES", {name: case(name) for name in CASES})
     assert main(["bench", "--device", "cuda"]) == 0
     sizes = ("baseline", "nanogpt", "gpt2-small", "win16", "linear")
     each = [(name, size) for size in sizes for name in ("training", "sampling")]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.proof.result import Proof, failed, passed, skipped
-from tests.engine.proof import planted
+from engine.proofs.device.result import Proof, failed, passed, skipped
+from tests.engine.proofs.device import planted
 from tui_transformer.__main__ import main
 from tui_transformer.cli import prove
 from tui_transformer.cli.prove import every_proof, machine_line, rows
@@ -16,7 +16,7 @@ from tui_transformer.cli.prove import every_proof, machine_line, rows
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
-    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device: facts)
+    monkeypatch.setattr("engine.proofs.device.prove._facts", lambda worker, device: facts)
 
 
 def run_proofs(monkeypatch, proofs: list[Proof], out: Path, *, as_json: bool) -> int:

@@ -174,8 +174,8 @@ def test_doctor_says_which_checkpoint_is_damaged(runs, tmp_path, capsys) -> None
 
 def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     from engine.runs.commands import Command
+    from engine.runs.control import Control
     from engine.training.assemble import assemble
-    from engine.training.control import Control
     from tui_transformer.cli.run import Request
 
     control = Control()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
-from engine.errors import InputError
 from tests.trained_runs import cached_run
 from tests.tui_transformer.answering import answering
 from tests.tui_transformer.lab.analysis.studies import FILE, cell
@@ -62,9 +62,9 @@ def nothing_starts(monkeypatch) -> None:
         raise InputError("would start now")
 
     for name in (
-        *("engine.training.assemble.assemble", "engine.training.task.make_task", "engine.data.download.fetch"),
+        *("engine.training.assemble.assemble", "engine.tasks.task.make_task", "engine.data.download.fetch"),
         *("subprocess.Popen.__init__", "tui_transformer.cli.app._open"),
-        *("engine.benchmark.cases.BenchmarkSpec", "typer.completion.install"),  # which writes into the home folder
+        *("engine.proofs.bench.cases.BenchmarkSpec", "typer.completion.install"),  # which writes into the home folder
     ):
         monkeypatch.setattr(name, stop)
     monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123

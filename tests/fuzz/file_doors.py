@@ -10,12 +10,12 @@ import torch
 from hypothesis import strategies as st
 from textual.app import App
 
+from engine.base.errors import InputError
 from engine.config import presets, toml
 from engine.config.sections import DataConfig
 from engine.data.documents import by_path as documents
 from engine.data.parallel import by_path as parallel
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, read_tokenizer
-from engine.errors import InputError
 from engine.runs import commands
 from engine.runs.reader import RunReader
 from engine.runs.records import ValidationRecord

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.errors import InputError
-from engine.evaluation.verdict import Verdict
+from engine.base.errors import InputError
 from engine.runs import twins
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.tail import History, MetricsTail
+from engine.runs.verdict import Verdict
 from engine.runs.writer import RunWriter
 from tests.fuzz.door import Door, command
 from tests.fuzz.mutations import EDITS, VALUES, Edit, damaged

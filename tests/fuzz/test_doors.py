@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.fuzz.doors import DOORS
 
 IN_CI, IN_ALL = 25, 10_000  # inputs at each door

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from textual.widgets import ContentSwitcher
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.fuzz.mutations import EDITS, Edit, damaged
 from tests.fuzz.run_doors import files_of
 from tests.tui_transformer.studio.on_screen import patch_waits

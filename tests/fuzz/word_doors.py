@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine import capabilities, lints
-from engine.config import keys, presets, toml
-from engine.errors import InputError
+from engine import capabilities
+from engine.base.errors import InputError
+from engine.config import keys, lints, presets, toml
 from tests.fuzz.door import Door, command
 from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.sample import Writing

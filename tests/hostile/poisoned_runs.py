@@ -13,8 +13,8 @@ from typing import Any
 
 import tomli_w
 
-from tests.engine.training.test_translation import config as pairs_config
-from tests.engine.training.test_translation import trained
+from tests.engine.tasks.test_translation import config as pairs_config
+from tests.engine.tasks.test_translation import trained
 from tests.hostile.poison import INJECTION, POISON
 from tests.tui_transformer.answering import answering
 from tests.tui_transformer.trained import train

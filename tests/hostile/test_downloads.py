@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data import download
 from engine.data.catalogue import load_corpus
@@ -24,7 +25,6 @@ from engine.data.download import MIRROR_VARIABLE, fetch
 from engine.data.known import CORPORA
 from engine.data.parallel import lines
 from engine.data.parallel.lines import read_bytes, read_member
-from engine.errors import InputError
 from tests.waiting import PATIENCE
 
 CONTENT = b"a line of text\n" * 5000

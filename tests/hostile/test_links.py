@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InputError
-from engine.plain_files import open_plain, read_plain, refuse_links
+from engine.base.errors import InputError
+from engine.base.plain_files import open_plain, read_plain, refuse_links
 from engine.runs.commands import Command, send
 from engine.runs.files import write_named
 from engine.runs.manage import write_notes

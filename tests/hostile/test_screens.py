@@ -9,7 +9,7 @@ import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
-from engine.clean import clean, clean_line
+from engine.base.clean import clean, clean_line
 from tests.hostile.poison import OWN, POISON, commands_in
 from tests.hostile.poisoned_runs import KINDS, LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record

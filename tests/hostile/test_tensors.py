@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from tests.conftest import TINY

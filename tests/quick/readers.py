@@ -38,7 +38,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("tests.engine.data.synthetic.phrasebook.test_phrasebook_corpus", *PAGES),
     ),
     "docs/how-to/stages.md": ("tests.tui_transformer.lab.studies.test_stages_files", *PAGES),
-    "docs/reference/networks.md": ("tests.engine.test_schemes", *PAGES),
+    "docs/reference/networks.md": ("tests.engine.config.test_schemes", *PAGES),
     "docs/*.svg": ("tests.e2e.test_pictures", *PAGES),
     "docs/*": PAGES,
     "*.md": PAGES,

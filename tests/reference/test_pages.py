@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from engine.config import presets
 from engine.config.keys import all_keys, sentence_of
+from engine.config.measures import MEASURES
 from engine.config.model import PARTS
+from engine.config.schemes import SCHEMES
 from engine.data.known import CORPORA
-from engine.measures import MEASURES
 from engine.runs.records import SCHEMAS
-from engine.schemes import SCHEMES
 from reference import comments, examples, markup, records
 from reference.pages import PAGES
 from tests.tui_transformer.loaded import loaded

@@ -61,7 +61,7 @@ def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
         The settings file.
     """
     monkeypatch.setattr("tui_transformer.studio.train.run_header.now", lambda: NOON)
-    monkeypatch.setattr("engine.threads.usable_cores", lambda: 2)  # estimates of time hang on them
+    monkeypatch.setattr("engine.base.threads.usable_cores", lambda: 2)  # estimates of time hang on them
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)

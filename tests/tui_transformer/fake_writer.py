@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.waiting import PATIENCE
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import cache_folder
-from engine.errors import InputError
+from engine.base import cache_folder
+from engine.base.errors import InputError
 from tests.waiting import PATIENCE
 from tui_transformer import catalogues, languages, msgfmt
 from tui_transformer.catalogues import COMPILER, catalogue

@@ -13,15 +13,15 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS, as_typed, command_line
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS, as_typed, command_line
+from engine.base.errors import InputError, listed, no_process, refused
+from engine.base.language import tr, trn
+from engine.base.plain_files import read_plain
+from engine.base.recorded_text import told
 from engine.config.keys import diff
+from engine.config.lints import lint
 from engine.config.toml import parse
-from engine.errors import InputError, listed, no_process, refused
-from engine.language import tr, trn
-from engine.lints import lint
-from engine.plain_files import read_plain
-from engine.retelling import told
 from engine.runs.files import write_atomic
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command, examples

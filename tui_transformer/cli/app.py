@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from engine.command_line import PROGRAM, RUNS, command_line
-from engine.errors import InputError, refused
-from engine.language import tr
+from engine.base.command_line import PROGRAM, RUNS, command_line
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import answer, complain, is_terminal, say
@@ -43,7 +43,7 @@ def studio(
 ) -> int:
     """Without a command: the studio."""
     if version:
-        from engine.release import version as number
+        from engine.base.release import version as number
 
         print(f"{PROGRAM} {number()}")
         raise typer.Exit(0)

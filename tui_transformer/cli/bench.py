@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.command_line import as_typed
+from engine.base.command_line import as_typed
+from engine.base.errors import InputError, one_of
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config import presets
-from engine.errors import InputError, one_of
-from engine.language import english, tr
-from engine.retelling import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
 
 if TYPE_CHECKING:
-    from engine.benchmark.cases import Measured
-    from engine.benchmark.memory import Peak
+    from engine.proofs.bench.cases import Measured
+    from engine.proofs.bench.memory import Peak
 
 MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit only what is before and after them -->"
 NOTES = "## Notes"
@@ -97,9 +97,9 @@ def bench(
     configs = {name: presets.resolve(presets.find(name)) for name in given["size"]}
     import torch
 
-    from engine.benchmark.cases import CASES, PRECISIONS, BenchmarkSpec
-    from engine.benchmark.peers import installed_peers, require_peer
-    from engine.training.devices import default_threads, device_name, resolve_device
+    from engine.model.devices import default_threads, device_name, resolve_device
+    from engine.proofs.bench.cases import CASES, PRECISIONS, BenchmarkSpec
+    from engine.proofs.bench.peers import installed_peers, require_peer
     from tui_transformer.cli.responsiveness import studio_cases
 
     every = CASES | {"studio": studio_cases}
@@ -166,7 +166,7 @@ def _title(result: "Measured", size: str, device: str) -> str:
 
 def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> None:
     """Each preset's memory estimate and measured training peak; earlier measurements are kept."""
-    from engine.benchmark.memory import training_peak
+    from engine.proofs.bench.memory import training_peak
 
     if names == ("all",):
         every = presets.list_presets()  # and overlays on `SMALL` as well
@@ -201,7 +201,7 @@ def _cells(peak: "Peak") -> tuple[str, ...]:
 def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
     import torch
 
-    from engine.training.devices import processor_name
+    from engine.model.devices import processor_name
 
     machine = english("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"

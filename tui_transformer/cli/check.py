@@ -9,12 +9,12 @@ import typer
 from rich.text import Text
 
 from engine import capabilities
-from engine.clean import clean_line
-from engine.command_line import RUNS
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.config import presets
-from engine.errors import InputError
-from engine.language import tr, trn
-from engine.retelling import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
@@ -56,13 +56,13 @@ def check(
     capabilities.require(asked, tr("preset '{name}'", name=source.name))
     with doing(tr("loading the engine, the corpus and the model")):
         from engine.model import size
+        from engine.model.devices import default_threads, device_name, resolve_device
         from engine.model.size import BatchShape, memory_bytes
+        from engine.tasks.task import make_task
         from engine.training.assemble import built, machine_lints
-        from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.init_from import InitFrom
         from engine.training.inspector import probed
         from engine.training.self_check import self_check
-        from engine.training.task import make_task
         from engine.training.trial import crossover, saves_from, saving, step_cost, switch_effect
 
         where = resolve_device(device)

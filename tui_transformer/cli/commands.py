@@ -15,7 +15,7 @@ import typer
 from typer._click import Command, Context
 from typer.core import TyperCommand, TyperGroup
 
-from engine.language import tr
+from engine.base.language import tr
 from tui_transformer.cli.help import brief, epilog
 
 F = TypeVar("F", bound=Callable[..., int | None])

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.errors import InputError, all_of, nearest, one_of
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, all_of, nearest, one_of
+from engine.base.language import tr, trn
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names

@@ -3,10 +3,10 @@
 import time
 from pathlib import Path
 
-from engine.command_line import RUNS
-from engine.errors import InputError
-from engine.language import tr
-from engine.retelling import told
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.cli.commands import command, examples

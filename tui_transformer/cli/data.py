@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import command_line
+from engine.base.clean import clean_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, listed, nearest
+from engine.base.language import tr, trn
 from engine.data import hub
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA, place_of
-from engine.errors import InputError, listed, nearest
-from engine.language import tr, trn
 from tui_transformer.cli.commands import Group, command, examples
 from tui_transformer.cli.options import DataDir, Json, corpus_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, padded, print_columns, say, stderr, tell

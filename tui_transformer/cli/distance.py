@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.clean import clean_line
-from engine.errors import InputError, listed, nearest
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, listed, nearest
+from engine.base.language import tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import answer, print_columns, say, stdout
 from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS, command_line
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS, command_line
+from engine.base.errors import InputError, listed, reason
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA, place_of
-from engine.errors import InputError, listed, reason
-from engine.language import tr, trn
-from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.node import Finding, on_node
@@ -100,8 +100,8 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     import psutil
     import torch
 
-    from engine.training.devices import default_threads, device_name, resolve_device
-    from engine.training.numerics import has_bf16
+    from engine.model.devices import default_threads, device_name, resolve_device
+    from engine.model.numerics import has_bf16
 
     device, place = resolve_device("auto"), runs_dir.absolute()
     while not place.exists():
@@ -152,7 +152,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
 
 
 def of_run(reader: RunReader) -> Iterator[Finding]:
-    from engine.plain_files import open_plain
+    from engine.base.plain_files import open_plain
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import damage, never_saved, steps_saved
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from engine import capabilities
-from engine.clean import clean, clean_line
-from engine.command_line import RUNS
+from engine.base.clean import clean, clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, all_of, listed, one_of, reason, refused
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.errors import InputError, all_of, listed, one_of, reason, refused
-from engine.language import tr, trn
-from engine.retelling import told
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
@@ -127,10 +127,10 @@ def evaluate(
             config = capabilities.with_value(config, f"evaluation.{name}", value)
     with loading(tr("loading the model and the corpus")):
         from engine.data.catalogue import load_corpus
+        from engine.model.devices import resolve_device
+        from engine.model.numerics import set_fp32_matmul
+        from engine.tasks.task import OwnFiles, task_class
         from engine.training.checkpoint import load_network, parameter_shapes
-        from engine.training.devices import resolve_device
-        from engine.training.numerics import set_fp32_matmul
-        from engine.training.task import OwnFiles, task_class
 
         where, kind = resolve_device(device), task_class(config)
         set_fp32_matmul("exact")

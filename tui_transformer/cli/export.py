@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.errors import InputError, nearest, one_of, refused
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, nearest, one_of, refused
+from engine.base.language import tr, trn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names

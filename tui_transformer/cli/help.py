@@ -7,8 +7,8 @@ from typer import core
 from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 
-from engine.command_line import PROGRAM
-from engine.language import english, tr
+from engine.base.command_line import PROGRAM
+from engine.base.language import english, tr
 from tui_transformer.cli.output import padded, width_of, wrapped
 
 # What typer says by itself, translated when it is shown.

@@ -6,10 +6,10 @@ from difflib import SequenceMatcher, get_close_matches
 
 from typer.exceptions import TyperException
 
-from engine.command_line import PROGRAM
-from engine.errors import listed, nearest
-from engine.language import english, tr
-from engine.retelling import told
+from engine.base.command_line import PROGRAM
+from engine.base.errors import listed, nearest
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 
 # What other programs call these commands.
 ELSEWHERE = {

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.errors import InputError, one_of
-from engine.language import tr
+from engine.base.errors import InputError, one_of
+from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.analysis.folder import Folder, StudyFile, read_study_file, study_files

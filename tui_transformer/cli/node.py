@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
-from engine.errors import InputError, refused
-from engine.language import tr
-from engine.retelling import told
 from engine.runs.tail import end_of
 from tui_transformer.cli.output import say
 from tui_transformer.lab.launch.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted

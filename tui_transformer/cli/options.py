@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from engine.command_line import RUNS, RUNS_VARIABLE
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.command_line import RUNS, RUNS_VARIABLE
+from engine.base.errors import InputError
+from engine.base.language import tr
 
 
 def _folder(path: Path) -> Path:

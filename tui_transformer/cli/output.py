@@ -11,10 +11,10 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from engine.clean import clean, clean_line
-from engine.command_line import PROGRAM
-from engine.language import tr
-from engine.progress import listening
+from engine.base.clean import clean, clean_line
+from engine.base.command_line import PROGRAM
+from engine.base.language import tr
+from engine.base.progress import listening
 from tui_transformer.lab.wide_characters import WORD
 
 if TYPE_CHECKING:

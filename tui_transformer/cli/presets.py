@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.clean import clean
+from engine.base.clean import clean
+from engine.base.errors import listed
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.config import presets
-from engine.errors import listed
-from engine.language import tr, trn
-from engine.retelling import told
 from tui_transformer.cli.commands import Group, command, examples
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
@@ -78,8 +78,8 @@ def show(
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides, sentence_of
     from engine.config.model import numbered, parts_of
+    from engine.config.schemes import SCHEMES, in_words
     from engine.config.toml import write
-    from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
     from tui_transformer.lab.formatting import memory, short
 

@@ -11,10 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.language import tr, trn
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Metrics

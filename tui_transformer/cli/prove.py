@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from engine.base.command_line import as_typed
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.capabilities import with_value
-from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.proof import attention, memory, networks, resuming, speed
-from engine.proof.prove import BUDGET, Facts, Record, prove
-from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
-from engine.retelling import told
+from engine.model.devices import resolve_device
+from engine.proofs.device import attention, memory, networks, resuming, speed
+from engine.proofs.device.prove import BUDGET, Facts, Record, prove
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, failed, judged
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
-from engine.training.devices import resolve_device
 from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
 from tui_transformer.cli.responsiveness import (
     SIZE,

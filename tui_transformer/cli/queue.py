@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from engine.command_line import RUNS
-from engine.language import tr, trn
-from engine.retelling import told
+from engine.base.command_line import RUNS
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 from platformdirs import user_state_path
 from rich.text import Text
 
-from engine.errors import InputError, all_of
-from engine.language import tr
+from engine.base.errors import InputError, all_of
+from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import complain, has_colour, is_terminal, loading, print_columns, say, stamp, stdout
 from tui_transformer.lab.play.prompt import Prompt, Settings, Table

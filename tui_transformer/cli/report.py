@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.errors import InputError, nearest, one_of
-from engine.language import code, tr
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import code, tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names

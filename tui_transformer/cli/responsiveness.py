@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
-from engine.benchmark.cases import BenchmarkSpec, Measured
-from engine.benchmark.measure import Speed
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.retelling import told
+from engine.proofs.bench.cases import BenchmarkSpec, Measured
+from engine.proofs.bench.measure import Speed
 from engine.runs.files import read_json
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.languages import SETTINGS

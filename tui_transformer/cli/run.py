@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine import capabilities
-from engine.command_line import RUNS, as_typed, command_line
+from engine.base.command_line import RUNS, as_typed, command_line
+from engine.base.errors import InputError
+from engine.base.language import english, tr, trn
+from engine.base.recorded_text import told
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import english, tr, trn
-from engine.retelling import told
 from engine.runs.commands import Command
+from engine.runs.control import Control, Outcome, StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.training.control import Control, Outcome, StopRequested
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import (
     ConfigFile,
@@ -238,7 +238,7 @@ def resume(
 def known_device(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with loading(tr("checking devices")):
-        from engine.training.devices import resolve_device
+        from engine.model.devices import resolve_device
 
         return str(resolve_device(device))
 
@@ -295,7 +295,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")
 
     def prepared() -> "Ready":
-        from engine.training.devices import leave_cores_to_training
+        from engine.model.devices import leave_cores_to_training
 
         leave_cores_to_training()
         return prepare(control)
@@ -373,10 +373,10 @@ def _follows() -> bool:
 
 def follow_along(device: str, data_dir: Path | None) -> int:
     """Train as one of the ranks that rank 0 leads; it says all there is to say."""
+    from engine.model.devices import leave_cores_to_training
     from engine.ranks import Group, joined
+    from engine.runs.control import RankLost
     from engine.training.assemble import follow
-    from engine.training.control import RankLost
-    from engine.training.devices import leave_cores_to_training
 
     def work() -> None:
         leave_cores_to_training()

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.errors import InputError, listed
-from engine.language import tr
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, listed
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.runs import manage
 from engine.runs.reader import LIVE_STATES, STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples

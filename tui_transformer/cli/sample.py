@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from engine.clean import clean, clean_line
-from engine.command_line import RUNS
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean, clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from engine.errors import InputError, nearest, one_of, refused
-from engine.language import tr
+from engine.base.errors import InputError, nearest, one_of, refused
+from engine.base.language import tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.output import answer
 

@@ -11,10 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.errors import listed
-from engine.language import english, tr
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.errors import listed
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan

@@ -8,12 +8,12 @@ from pathlib import Path
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.command_line import command_line
+from engine.base.clean import clean_line
+from engine.base.command_line import command_line
+from engine.base.errors import damaged, listed
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.errors import damaged, listed
-from engine.language import tr, trn
-from engine.retelling import told
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts, ValidationRecord

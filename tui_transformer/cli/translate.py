@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.errors import InputError, reason
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.data.corpus import direction
-from engine.errors import InputError, reason
-from engine.language import tr
-from engine.retelling import told
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean_line
-from engine.command_line import RUNS
-from engine.language import tr, trn
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.command_line import RUNS
+from engine.base.language import tr, trn
+from engine.base.recorded_text import told
+from engine.proofs.verify.finding import Finding
 from engine.runs.reader import RunReader
-from engine.verification.finding import Finding
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
@@ -41,7 +41,7 @@ def verify(
     reader = RunReader.resolve(run, runs_dir)
     stamp(reader)
     with loading(tr("loading the engine")):
-        from engine.verification.claims import verify as claims_of
+        from engine.proofs.verify.claims import verify as claims_of
 
     findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
     counts: Counter[str] = Counter()

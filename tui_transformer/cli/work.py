@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from engine.command_line import RUNS, as_typed, command_line
-from engine.errors import InputError, nearest
-from engine.language import tr, trn
+from engine.base.command_line import RUNS, as_typed, command_line
+from engine.base.errors import InputError, nearest
+from engine.base.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, complain, emit, say, tell

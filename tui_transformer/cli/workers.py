@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from engine.command_line import command_line
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import tr
 from tui_transformer.cli.output import ExitCode, answer, complain, emit
 from tui_transformer.lab.launch.clusters import WAYS, Workers
 from tui_transformer.languages import settings_file

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from engine.clean import clean, clean_line
+from engine.base.clean import clean, clean_line
 
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]()#+-.!|~$^>:@&"} | {"<": "&lt;"})
 _PROSE = str.maketrans({c: f"\\{c}" for c in "\\`*_[]#|~$^"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})

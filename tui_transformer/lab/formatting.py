@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
-from engine.clean import clean_line
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.runs.records import DataFacts, Lead
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -29,9 +29,9 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
-from engine.clean import clean
-from engine.errors import reason
-from engine.language import tr
+from engine.base.clean import clean
+from engine.base.errors import reason
+from engine.base.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer import settings as user
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT

@@ -12,8 +12,8 @@ from textual.command import CommandList, CommandPalette, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from engine.runs.reader import list_runs
 from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files

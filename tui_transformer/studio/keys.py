@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.keys import key_to_character
 from textual.widgets import Static
 
-from engine.language import tr
+from engine.base.language import tr
 from tui_transformer.studio.shared.dialog import Read
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.widget import Widget
 
-from engine.clean import clean_line
-from engine.errors import InputError
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
 from tui_transformer.lab.launch.launches import LaunchMode
 
 How = LaunchMode | Literal["usual"]  # "usual": as the settings say

@@ -14,9 +14,9 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.clean import clean_line
-from engine.errors import listed
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import listed
+from engine.base.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.settings import Settings
 from tui_transformer.studio.keys import PANES, pane_title, signs, wrong_key

@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from engine.base.errors import InputError, all_of, not_a_path
+from engine.base.language import english, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import STEMS
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import TABLES
 from engine.data.parallel.lines import read_lines
-from engine.errors import InputError, all_of, not_a_path
-from engine.language import english, tr
 
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
 from engine.data.framing import sha256_of_texts
 from engine.data.overlap import Overlap, document_overlap, question_overlap
-from engine.errors import InputError
-from engine.language import tr
 
 SHOWN, WIDEST = 4, 300  # documents and questions that `data show` prints, and characters of each
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
 from engine.data.documents.by_path import by_hash, load_path, read_documents, read_questions, takes
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
-from engine.errors import InputError
-from engine.language import tr
 
 # --- generated biographies, asked about in two forms
 

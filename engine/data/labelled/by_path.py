@@ -15,16 +15,16 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, not_a_path, one_of
+from engine.base.language import english, tr
+from engine.base.plain_files import open_plain
 from engine.config.sections import DataConfig
 from engine.data.corpus import STEMS
 from engine.data.documents.by_path import by_hash
 from engine.data.labelled.corpus import Labelled, LabelledCorpus
 from engine.data.parallel.lines import Lines, read_lines
 from engine.data.sources import USUAL
-from engine.errors import InputError, not_a_path, one_of
-from engine.language import english, tr
-from engine.plain_files import open_plain
 
 ENDINGS = (".csv", ".csv.gz")
 TRAIN = "train.csv"

@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
 from engine.data.framing import sha256_of_texts
 from engine.data.labelled.shortcut import find_shortcuts
 from engine.data.overlap import Overlap, labelled_overlap
-from engine.errors import InputError
-from engine.evaluation.verdict import OK
-from engine.language import tr
-from engine.retelling import told
+from engine.runs.verdict import OK
 
 SHOWN, WIDEST = 4, 300  # texts that `data show` prints, and characters of each
 

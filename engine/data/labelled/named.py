@@ -1,12 +1,12 @@
 """The kind of labelled texts, and the loader of the generated ones; AG News is laid out as one's own files."""
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
 from engine.data.labelled.by_path import load_path, takes
 from engine.data.labelled.corpus import Labelled, LabelledCorpus, Readers
 from engine.data.synthetic import bulletins
-from engine.errors import InputError
-from engine.language import tr
 
 
 def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> LabelledCorpus:

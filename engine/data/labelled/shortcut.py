@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.language import english
 from engine.data.synthetic.draws import Draws
-from engine.evaluation.verdict import OK, SUSPICIOUS, Verdict
-from engine.language import english
+from engine.runs.verdict import OK, SUSPICIOUS, Verdict
 
 if TYPE_CHECKING:
     from engine.data.labelled.corpus import LabelledCorpus

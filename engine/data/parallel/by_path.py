@@ -18,6 +18,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from engine.base.errors import InputError, all_of, not_a_path
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import STEMS, is_there
@@ -25,8 +27,6 @@ from engine.data.parallel.fields import has_fields, read_fields
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several, whole
 from engine.data.parallel.table import LANGUAGES, SIDES, table
-from engine.errors import InputError, all_of, not_a_path
-from engine.language import tr
 
 TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from engine.base.errors import InputError
+from engine.base.language import tr, trn
 from engine.data.parallel.pairs import Pairs, whole
 from engine.data.sources import READERS, documents
-from engine.errors import InputError
-from engine.language import tr, trn
 
 
 def has_fields(path: Path) -> bool:

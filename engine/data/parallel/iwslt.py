@@ -6,10 +6,10 @@ Both formats pad sentences with spaces, which are removed; spaces within a sente
 import re
 from xml.parsers import expat
 
+from engine.base.errors import InputError, all_of
+from engine.base.language import tr
 from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
 from engine.data.parallel.pairs import Pairs, whole
-from engine.errors import InputError, all_of
-from engine.language import tr
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
 MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB

@@ -16,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from engine.errors import InputError, nearest, reason
-from engine.language import tr
-from engine.plain_files import open_plain
+from engine.base.errors import InputError, nearest, reason
+from engine.base.language import tr
+from engine.base.plain_files import open_plain
 
 MAX_BYTES = 2 * 1024**3  # of unpacked text
 LONGEST = 100_000  # characters per line; a longer one is no sentence

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from engine.base.errors import InputError, all_of
+from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, aligned, load_path, read_aligned, split_selector, takes
@@ -15,8 +17,6 @@ from engine.data.parallel.table import table
 from engine.data.sources import by_split
 from engine.data.synthetic import bulletins
 from engine.data.synthetic.phrasebook import corpus as phrasebook
-from engine.errors import InputError, all_of
-from engine.language import tr
 
 SIDES = ("en", "de")
 SUMMARY = ("article", "summary")

@@ -13,15 +13,15 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted, direction
 from engine.data.framing import folded, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.tokenizers.tagged import language_of, tagged, untagged
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.retelling import told
 
 SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
 RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation

@@ -8,10 +8,10 @@ marks inside it doubled, is unquoted; quotation marks in any other form are text
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.base.errors import InputError, listed, nearest
+from engine.base.language import tr
 from engine.data.parallel.lines import Lines
 from engine.data.parallel.pairs import Pairs, several, whole
-from engine.errors import InputError, listed, nearest
-from engine.language import tr
 
 # Language labels of files and columns: ISO 639-1 and 639-3 codes, and English names.
 LANGUAGES = frozenset(Path(__file__).with_name("languages.txt").read_text(encoding="ascii").split())

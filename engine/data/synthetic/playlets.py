@@ -28,10 +28,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.base.language import english
 from engine.data.synthetic import grammar
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
-from engine.language import english
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters

@@ -15,12 +15,12 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.data.cache import numbers_of
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import sha256_of_texts
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
-from engine.errors import InputError
-from engine.language import tr
 
 BYTES = 256
 LARGEST = 1_000_000  # tokens

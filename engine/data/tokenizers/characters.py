@@ -7,9 +7,9 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
+from engine.base.errors import InputError, listed
+from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
-from engine.errors import InputError, listed
-from engine.language import tr
 
 PIECE = 1_000_000  # characters encoded at once
 

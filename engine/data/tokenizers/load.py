@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine.base.errors import InputError, damaged, one_of
+from engine.base.language import english, tr
+from engine.base.plain_files import read_plain
 from engine.data.corpus import END_OF_TEXT
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
@@ -16,9 +19,6 @@ from engine.data.tokenizers.single_bytes import ByteTokenizer
 from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
-from engine.errors import InputError, damaged, one_of
-from engine.language import english, tr
-from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
 MOST_VALUES = 3_000_000  # a million merges have two million; more would take gigabytes as objects

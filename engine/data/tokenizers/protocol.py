@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.errors import InputError
+from engine.base.language import tr
 
 SCHEMA = 1  # of tokenizer.json
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text

@@ -11,9 +11,9 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
+from engine.base.errors import InputError, one_of
+from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
-from engine.errors import InputError, one_of
-from engine.language import tr
 
 TAG = re.compile(r"<([\w-]{1,20})> ")
 

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import tokenizers as hf
 
+from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA
 from engine.data.tokenizers.words import GAP, SPACE, WordDecoder, WordTokenizer, library_of, word_tokens
-from engine.language import tr
 
 UNK, EOS = "<unk>", "<eos>"
 SEEN_AT_LEAST = 2  # in a text without `<unk>`

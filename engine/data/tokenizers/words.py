@@ -18,9 +18,9 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
+from engine.base.errors import InputError, listed, nearest
+from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
-from engine.errors import InputError, listed, nearest
-from engine.language import tr
 
 # A word (well-known and don't are one each), a mark, or white space.
 PIECE = re.compile(r"(?P<word>\w+(?:['’-]\w+)*)|(?P<gap>\s+)|[^\w\s]")

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
+from engine.runs.control import Control, StopRequested
 from engine.runs.reader import RunReader
 from engine.runs.records import Owner, Status
 from engine.runs.writer import RunWriter
 from engine.training import assemble as assembling
 from engine.training import checkpoint, inspector
 from engine.training.assemble import assemble, begin, resume
-from engine.training.control import Control, StopRequested
 from engine.training.trainer import Trainer
 from tests import run_checks
 from tests.e2e.faults.slices import BRIEF

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.runs import writer
+from engine.runs import control, writer
 from engine.runs.reader import RunReader
-from engine.training import checkpoint, control
+from engine.training import checkpoint
 from tests.e2e.faults.slices import SETTINGS, run_words
 from tui_transformer.__main__ import main
 from tui_transformer.cli import progress

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from engine.model.layers import Layer
+from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
 from engine.training import checkpoint
 from engine.training.assemble import resume
-from engine.training.control import Control
 from engine.training.trainer import Trainer
 from tests.e2e.faults.slices import BRIEF
 from tests.engine.training.test_crash import exit_code, forked, run_command, train

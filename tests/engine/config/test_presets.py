@@ -1,11 +1,11 @@
 import pytest
 
 from engine import capabilities
+from engine.base.errors import InputError
 from engine.config import keys, presets
 from engine.config.keys import parse_override
+from engine.config.lints import lint
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.lints import lint
 from engine.model.size import parameter_count
 
 NAMES = [preset.name for preset in presets.list_presets()]

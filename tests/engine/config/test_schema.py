@@ -1,9 +1,9 @@
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import keys, presets, toml
 from engine.config.fields import in_steps
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 
 
 def test_defaults_are_the_baseline() -> None:

@@ -14,7 +14,7 @@ from engine.config.tasks import TASKS, TaskKind, task_named
 from engine.data.objectives import Objective, make_objective
 from engine.data.tokenizers import AnyTokenizer
 from engine.model.transformer import Network
-from engine.training.task import Task
+from engine.tasks.task import Task
 from tests.legal_cells import legal_cells
 from tui_transformer.lab.play.writers import Writer
 from tui_transformer.lab.reports.languages import LANGUAGES, language

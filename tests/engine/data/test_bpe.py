@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import BpeTokenizer
 from engine.data.tokenizers import bpe as module
-from engine.errors import InputError
 
 TEXTS = ["the cat sat on the mat\n", "the other cats sat there\n", "Grüße, 世界! 🎭👩‍👩‍👧 the end\n"] * 30
 TRAINED = BpeTokenizer.trained(TEXTS, 296)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import CorpusEntry, Remote
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.known import CORPORA, kind_by_name, names_of
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.errors import InputError
 
 
 def test_every_registered_corpus_is_listed_once() -> None:

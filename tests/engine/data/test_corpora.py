@@ -1,9 +1,9 @@
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
-from engine.errors import InputError
 
 
 def test_playlets_splits_fall_between_scenes_and_carry_their_floor() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.data.corpus import Remote
 from engine.data.download import MIRROR_VARIABLE, fetch, located, open_url, record_of, recorded_sha256
-from engine.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000
 REMOTE = Remote("https://example.org/a.txt", "folder/a.txt", hashlib.sha256(CONTENT).hexdigest(), 300_000)

@@ -9,13 +9,13 @@ from urllib.parse import unquote
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data import hub
 from engine.data.catalogue import kind_of, load_corpus, portable
 from engine.data.corpora import TextCorpus
 from engine.data.known import CORPORA
 from engine.data.sources import END_OF_TEXT
-from engine.errors import InputError
 from tui_transformer.__main__ import main
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine.base.errors import InputError
+from engine.base.progress import listening
 from engine.config.sections import DataConfig
 from engine.data import corpora, overlap, shards
+from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct
@@ -27,11 +30,8 @@ from engine.data.spelling import counted, left_open_in
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import bpe_known_by
-from engine.errors import InputError
-from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.progress import listening
+from engine.tasks.text_task import made_for
 from engine.training.assemble import assemble
-from engine.training.text_task import made_for
 from tests.engine.training.test_resume import broken, whole
 
 PROSE = "the fox and The dog's über die Straße  gegangen\n\n\t12 345, 狐狸 “sagt” nichts… 🦊 end.\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import tokenizers as hf
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import (
     BpeTokenizer,
     ByteTokenizer,
@@ -14,7 +15,6 @@ from engine.data.tokenizers import (
     Tokenizer,
     WordTokenizer,
 )
-from engine.errors import InputError
 
 TEXTS = (
     *(

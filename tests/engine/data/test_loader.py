@@ -1,10 +1,10 @@
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
 from engine.data.objectives import NextToken
-from engine.errors import InputError
 
 TOKENS = torch.arange(1000)
 EIGHT = RunConfig.model_validate({"model": {"context_length": 8}})

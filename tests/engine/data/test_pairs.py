@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, make_objective
 from engine.data.rows import BothSpecials, EncodedPairs, PairBatches, Specials, pair_batch
-from engine.errors import InputError
 
 WORDS = 50
 SPECIAL = BothSpecials(Specials.after(WORDS), Specials.after(WORDS))

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import kind_of, load_corpus, portable
 from engine.data.corpora import TextCorpus
 from engine.data.sources import END_OF_TEXT, find, split_field
-from engine.errors import InputError
 
 STORIES = ["Once upon a time,\nthere was a fox.", "Es war einmal ein Fuchs: “schlau”.", "从前有一只狐狸。"] * 40
 

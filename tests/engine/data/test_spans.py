@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, Batch, make_objective, places, span_corruption
 from engine.data.rows import DocumentBatches, scored_documents
 from engine.data.spans import assignment_spans, half_spans, random_cuts, segments, with_sentinels
-from engine.errors import InputError
 
 VOCAB = 50
 PAD, MASK = VOCAB, VOCAB + 1

@@ -5,8 +5,8 @@ import tokenizers as hf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, TaggedTokenizer, described, read_tokenizer
-from engine.errors import InputError
 
 PLAIN = BpeTokenizer([(97, 98)])
 TAGGED = TaggedTokenizer(PLAIN, ("de", "zh-CN"))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data import sources
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import TextWordTokenizer
 from engine.data.tokenizers.load import parsed
-from engine.errors import InputError
 
 PUBLISHED = {
     "wikitext-2-sample/valid.txt": 217_646,

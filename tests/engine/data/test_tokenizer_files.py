@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import (
     BpeTokenizer,
     CharacterTokenizer,
@@ -18,7 +19,6 @@ from engine.data.tokenizers import (
     bpe_of,
     read_tokenizer,
 )
-from engine.errors import InputError
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 20
 BPE, OTHER, CHARACTERS, WORDS = (

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, difference, read_tokenizer
-from engine.errors import InputError
 
 
 @given(st.text(min_size=1, max_size=200))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import WordTokenizer, read_tokenizer
-from engine.errors import InputError
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies-named", corpus_size=40))
 TOKENIZER = WordTokenizer.of(CORPUS.texts())

@@ -9,8 +9,8 @@ import pytest
 
 from engine.config.tasks import TASKS
 from engine.evaluation.alarms import decoding, implausible, majority_only, not_learning, same_text
-from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from engine.runs.records import DataFacts, MajorityFacts, Scores
+from engine.runs.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from tests import repetitive_texts
 from tui_transformer.lab.records.badges import badge
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from engine.config.schema import RunConfig
+from engine.config.visibility import Visibility
 from engine.data.objectives import Batch, NextToken, places
 from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak, places_to_try
 from engine.model import attention
 from engine.model.transformer import build_model
-from engine.model.visibility import Visibility
 
 VOCAB = 11
 WINDOWS = torch.randint(VOCAB, (2, 17), generator=torch.Generator().manual_seed(3))

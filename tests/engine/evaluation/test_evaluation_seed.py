@@ -4,8 +4,8 @@ import pytest
 
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.tasks.task import make_task
 from engine.training.assemble import assemble
-from engine.training.task import make_task
 
 ENCODER = ("model.architecture=encoder", "objective.kind=masked")
 

@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
+from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.loader import TextBatches
 from engine.data.objectives import NextToken
 from engine.data.synthetic.grammar import Probe
-from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_counts, score_tokens, windows
 from engine.model.transformer import build_model
 

@@ -22,12 +22,12 @@ from engine.evaluation import reachable
 from engine.evaluation.alarms import implausible
 from engine.evaluation.metrics import windows
 from engine.evaluation.reachable import reachable_floor
-from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Scores
+from engine.tasks.scorers import TextScorer
+from engine.tasks.task import task_of_run
+from engine.tasks.text_task import TextTask
 from engine.training.checkpoint import load_network
-from engine.training.task import task_of_run
-from engine.training.text_task import TextTask
 from tests.trained_runs import cached_run
 from tests.window_predictions import next_characters
 

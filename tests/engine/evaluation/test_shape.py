@@ -4,8 +4,8 @@ import math
 import random
 
 from engine.evaluation.alarms import curve, no_number
-from engine.evaluation.verdict import DIVERGED, OK, OVERFIT, STILL_FALLING
 from engine.runs.records import TrainRecord, ValidationRecord
+from engine.runs.verdict import DIVERGED, OK, OVERFIT, STILL_FALLING
 
 STEPS = 2_000
 

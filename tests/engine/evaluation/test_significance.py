@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.data.synthetic.phrasebook import corpus as phrasebook
-from engine.errors import InputError
 from engine.evaluation.translation import paired_bootstrap
 
 

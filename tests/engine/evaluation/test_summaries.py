@@ -3,7 +3,7 @@
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.evaluation.summaries import copied_share, first_sentence, score_summaries
 
 ARTICLES = ["Snow kept farmers at home. Nothing else fell.", "Rovers beat Orient."]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.evaluation import translation
 from engine.evaluation.translation import TranslationScores, score_translations
 

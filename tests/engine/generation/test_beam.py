@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.generation import beam as beam_search
 from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, Specials, likeliest, penalty_of
 from engine.model.positions import Positions

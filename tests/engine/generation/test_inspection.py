@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.generation import inspection, surprise
 from engine.generation.inspection import head_attention, places
 from engine.model import heads

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.data.objectives import Prompt, QuestionAnswer, span_corruption
-from engine.errors import InputError
 from engine.generation.answering import beam_answers, greedy_answers, sample_answer
 from engine.generation.sampling import Sampling
 from engine.generation.surprise import answer_surprise

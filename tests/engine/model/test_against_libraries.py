@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from engine.config.model import ModelConfig
+from engine.config.visibility import Visibility
 from engine.model.decoding import Predictor
 from engine.model.heads import Reading, SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import T5, Alibi, Positions, PositionScheme, Rope, Sinusoidal, alibi_slopes
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
-from engine.model.visibility import Visibility
 
 EXACT = 1e-8  # absolute, of numbers around 1; measured are at most 6e-15, sinusoids of position 100 000 6e-12
 VOCAB, LENGTH, WIDTH, HEADS, HIDDEN, LAYERS = 19, 12, 16, 4, 24, 2

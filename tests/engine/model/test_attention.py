@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from engine.config.visibility import Visibility
 from engine.model.attention import BACKENDS, AttentionCall, Softmax, attention_weights, choose, softmax_attention
 from engine.model.positions import Positions, PositionScheme, Relative
-from engine.model.visibility import Visibility
 
 
 class LinearBias(PositionScheme):

@@ -5,15 +5,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from engine.benchmark.memory import training_peak
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.config.schemes import ACTIVATIONS, ATTENTIONS, POSITIONS, Attention
 from engine.model import size
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
-from engine.schemes import ACTIVATIONS, ATTENTIONS, POSITIONS, Attention
+from engine.proofs.bench.memory import training_peak
 
 VOCABULARY, ROWS = 50, 3
 CHANGES: dict[str, dict[str, object]] = {  # each scheme by itself, and two settings that change the widths

@@ -7,14 +7,14 @@ import torch
 
 from engine import capabilities
 from engine.config.schema import RunConfig
+from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS
+from engine.config.visibility import Visibility, self_attention
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
 from engine.model.decoding import Predictor, has_simple_steps
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
 from engine.model.transformer import NETWORKS, SkipInit, build_model
-from engine.model.visibility import Visibility, self_attention
-from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import (

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.evaluation.reference import Reference
+from engine.config.visibility import Visibility
 from engine.model.attention import AttentionCall, Softmax, attention_weights, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import Visibility
+from engine.model.reference import Reference
 from tests.engine.model.cells import BASE, LENGTH, draw, network
 
 PARTS = ({"qk_norm": "before"}, {"qk_norm": "after"}, {"score_cap": 2.0}, {"sinks": True}, {"gate": "head"})

@@ -6,18 +6,18 @@ import pytest
 import torch
 
 from engine import capabilities
+from engine.base.errors import InputError
+from engine.config.lints import lint
 from engine.config.schema import RunConfig
+from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.config.toml import validate
-from engine.errors import InputError
+from engine.config.visibility import Visibility, reach_of, sees_ahead
 from engine.evaluation.checks import order_check
-from engine.lints import lint
 from engine.model import size
 from engine.model.cache import Cache, KeyValueCache
 from engine.model.decoding import has_simple_steps
 from engine.model.positions import Rope
 from engine.model.transformer import Network, Stack, build_model
-from engine.model.visibility import Visibility, reach_of, sees_ahead
-from engine.schemes import ATTENTIONS, POSITIONS
 from engine.training.self_check import check_cache, check_reference, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import VOCAB

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from engine.evaluation.verdict import OK
 from engine.model.dropout import RowDropout
 from engine.model.transformer import Network, build_model
 from engine.runs.reader import RunReader
+from engine.runs.verdict import OK
 from engine.training.assemble import assemble
 from engine.training.optimizer import decay_groups
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from engine.errors import TakenOver
-from engine.evaluation.verdict import Verdict
+from engine.base.errors import TakenOver
 from engine.runs import claims, reader
 from engine.runs.claims import CLAIM, Claim, claim, held, liveness
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, Summary, TrainRecord
+from engine.runs.verdict import Verdict
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import begin, resume

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.runs.files import finite, read_json, read_lines
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader, list_runs

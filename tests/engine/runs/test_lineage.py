@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.lineage import at_hand, drawn, found_again, located, origin_of, split_init_from
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin, Run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.manage import delete, rename
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs import commands
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
-from engine.training.control import Control
 from tests import waiting
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import tomli_w
 
+from engine.base.errors import InputError
 from engine.config import toml
 from engine.config.keys import all_keys, edits, fixed_settings, flatten
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
 from engine.training import checkpoint

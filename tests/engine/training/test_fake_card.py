@@ -22,14 +22,14 @@ from engine.config.schema import RunConfig
 from engine.data import loader
 from engine.data.corpus import END_OF_TEXT
 from engine.data.objectives import Batch
-from engine.model import positions
+from engine.model import numerics, positions
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.runs.records import Environment, ModelFacts
-from engine.training import assemble, numerics
+from engine.tasks.task import make_task
+from engine.training import assemble
 from engine.training import step as steps
 from engine.training.step import Stepper
-from engine.training.task import make_task
 from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, data_of, fake_card

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.runs import writer as writing
 from engine.runs.reader import RunReader
 from engine.runs.records import TrainRecord

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from engine.runs.commands import Command
+from engine.runs.control import Control, Outcome
 from engine.runs.reader import RunReader
 from engine.runs.records import TrainRecord
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
-from engine.training.control import Control, Outcome
 from tests.engine.training.test_resume import miniature, outcome
 from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE, wait_for

@@ -15,15 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.model.transformer import build_model
+from engine.proofs.verify.claims import verify
+from engine.proofs.verify.evidence import Evidence
+from engine.proofs.verify.inputs import lineage
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, begin, resume
-from engine.verification.claims import verify
-from engine.verification.evidence import Evidence
-from engine.verification.inputs import lineage
 from tests.conftest import Tiny
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data import objectives
 from engine.data.objectives import Batch
-from engine.errors import InputError
 from engine.evaluation.checks import leak_probe, order_check
 from engine.model import attention, positions, transformer
 from engine.model.size import parameter_count

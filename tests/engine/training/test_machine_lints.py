@@ -4,9 +4,9 @@ import psutil
 import pytest
 import torch
 
+from engine.model.numerics import bf16_slowdown
 from engine.training import assemble
 from engine.training.assemble import machine_lints
-from engine.training.numerics import bf16_slowdown
 
 CPU = torch.device("cpu")
 

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engine import capabilities
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch
-from engine.errors import InputError
 from engine.model import dropout, positions
 from engine.model.attention import AttentionCall
 from engine.model.decoding import Predictor

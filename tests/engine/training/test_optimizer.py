@@ -5,10 +5,10 @@ import torch
 
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.config.schemes import learning_rate
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import NETWORKS, build_model
 from engine.runs.reader import RunReader
-from engine.schemes import learning_rate
 from engine.training.assemble import assemble
 from engine.training.optimizer import DECAYED, decay_groups, make_optimizer, orthogonalised
 from engine.training.self_check import decays

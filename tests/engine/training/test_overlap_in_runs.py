@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from engine.config.schema import RunConfig
+from engine.proofs.verify.claims import verify
+from engine.proofs.verify.finding import Result
+from engine.runs.control import Command, Control
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
-from engine.training.control import Command, Control
-from engine.verification.claims import verify
-from engine.verification.finding import Result
 from tests.conftest import Tiny
 from tests.engine.data.test_overlap import words
 from tests.tui_transformer.lab.analysis.variants import change

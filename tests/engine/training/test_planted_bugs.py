@@ -18,15 +18,15 @@ from torch import nn
 from engine.config import presets
 from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
+from engine.config.visibility import Visibility
 from engine.data import loader, objectives, rows
 from engine.evaluation import metrics
 from engine.model import attention, decoding, dropout, heads, initialisation, layers, positions, transformer
 from engine.model.cache import Cache, KeyValueCache
-from engine.model.visibility import Visibility
 from engine.ranks import Ranks
+from engine.runs.control import Leaking
 from engine.runs.reader import RunReader
 from engine.training import assemble, checkpoint, inspector, optimizer, self_check, step, trainer
-from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tests.run_checks import minimal_leak_probe
 from tui_transformer.__main__ import main

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.data.tokenizers import PairTokenizer
-from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.training.checkpoint import load_network
 from engine.training.pretrained import OWN_TOKENIZER, load_pretrained, write_pretrained
-from tests.engine.verification.test_verify import TRANSLATION
+from tests.engine.proofs.verify.test_verify import TRANSLATION
 from tests.tui_transformer.trained import KINDS, train
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.runs.commands import Command, send
+from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
-from engine.training.control import Control
 from tests.small_documents import config as documents
 from tests.small_documents import folder
 from tests.waiting import PATIENCE, wait_for

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.model.size import kept_numbers
 from engine.runs.commands import Command
+from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network, moments_of, weights_of
-from engine.training.control import Control
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 from tests.waiting import PATIENCE, wait_for
@@ -143,7 +143,7 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(tiny, tmp_pat
 
 
 def test_a_leak_while_training_is_stamped(tiny, tmp_path) -> None:
-    from engine.model.visibility import Visibility
+    from engine.config.visibility import Visibility
 
     ready = assemble(tiny(), runs_dir=tmp_path, name="a", device="cpu")
     for layer in ready.trainer.model.layers:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine import capabilities
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
@@ -21,13 +22,12 @@ from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.objectives import Batch, PooledBatch
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.splits import Split
-from engine.errors import InputError
-from engine.evaluation import metrics, scorers
+from engine.evaluation import metrics
 from engine.generation import classifying
-from engine.training import classification_task, text_task, translation_task
+from engine.tasks import classification_task, scorers, text_task, translation_task
+from engine.tasks.task import Task, make_task
 from engine.training.self_check import check_examples, reading_copy
 from engine.training.small_corpora import write_like
-from engine.training.task import Task, make_task
 from engine.training.written_out import MOST_FILES, Originals
 
 pytestmark = pytest.mark.usefixtures("cached_corpora")

@@ -11,8 +11,8 @@ import pytest
 
 import engine
 import tui_transformer
-from engine.command_line import RUNS_VARIABLE, command_line
-from engine.errors import InputError
+from engine.base.command_line import RUNS_VARIABLE, command_line
+from engine.base.errors import InputError
 from engine.runs.reader import RunReader, no_runs
 from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from engine.clean import clean, clean_line
+from engine.base.clean import clean, clean_line
 from tui_transformer.cli import output, repl
 from tui_transformer.cli.output import LONGEST, complain, has_colour, print_columns
 from tui_transformer.cli.repl import converse

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.records import SCHEMAS
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.schema import schema

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.capabilities import with_value
 from engine.config.schema import RunConfig
-from engine.errors import InputError
 from engine.runs import claims
 from engine.runs.claims import claim, held, liveness
 from engine.runs.reader import RunReader

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tui_transformer.lab.formatting import done_at, duration, middle, seconds_of
 
 HOUR, DAY = 3600, 86400

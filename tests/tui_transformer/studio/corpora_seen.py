@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import language
+from engine.base import language
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview
 from engine.data.known import CORPORA

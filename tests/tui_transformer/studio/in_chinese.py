@@ -190,11 +190,11 @@ def plain(folder: Path) -> None:
     """Noon, two cores, no corpora of this machine, and no cursor that blinks."""
     from textual.widgets import Input, TextArea
 
-    from engine import threads
+    from engine.base import threads
+    from engine.base.errors import InputError
+    from engine.base.language import tr
+    from engine.base.recorded_text import told
     from engine.data import corpus
-    from engine.errors import InputError
-    from engine.language import tr
-    from engine.retelling import told
     from engine.runs.reader import RunReader
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters

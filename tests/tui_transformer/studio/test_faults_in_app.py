@@ -147,7 +147,7 @@ async def test_runs_that_vanish_under_the_studio_are_gone_and_come_back(tmp_path
                 def refused(path: object) -> object:
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-                patch.setattr("tui_transformer.lab.records.scan.os.scandir", refused)
+                patch.setattr("engine.runs.scan.os.scandir", refused)
             else:
                 shutil.rmtree(root / "two" if what == "a run" else root)
             if what == "a file instead":

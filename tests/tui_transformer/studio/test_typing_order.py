@@ -12,7 +12,7 @@ from textual.events import Key
 from textual.keys import _character_to_key
 from textual.widgets import ContentSwitcher, Input
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until

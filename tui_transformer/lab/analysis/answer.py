@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.language import tr
-from engine.measures import Measure
+from engine.base.language import tr
+from engine.config.measures import Measure
 from tui_transformer.lab.analysis.groups import Group
 from tui_transformer.lab.analysis.verdict import VariantFamily, VariantResult
 

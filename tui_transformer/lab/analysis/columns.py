@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from engine.base.language import english, tr
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
+from engine.config.measures import MEASURE, family, how_far_back
+from engine.config.measures import probe as probe_measure
 from engine.config.schema import RunConfig
-from engine.language import english, tr
-from engine.measures import MEASURE, family, how_far_back
-from engine.measures import probe as probe_measure
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import BY_BYTES, EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
 from tui_transformer.lab.analysis.groups import by_bytes, comparable, void

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.language import tr
 from engine.config.model import MOST_KINDS
-from engine.language import tr
-from engine.model.visibility import Visibility
+from engine.config.schemes import ATTENTIONS
+from engine.config.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import History, Metrics
-from engine.schemes import ATTENTIONS
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.statistics import mean_of

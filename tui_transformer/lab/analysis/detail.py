@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from engine.clean import clean_line
-from engine.command_line import command_line
-from engine.errors import listed
-from engine.language import tr
-from engine.measures import Measure, probe_name
+from engine.base.clean import clean_line
+from engine.base.command_line import command_line
+from engine.base.errors import listed
+from engine.base.language import tr
+from engine.config.measures import Measure, probe_name
 from engine.runs.lineage import drawn
 from tui_transformer.lab.analysis.columns import (
     ABOUT,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from engine.base.language import english
+from engine.base.recorded_text import told
+from engine.config.measures import MEASURE, MEASURES, Measure, probe
 from engine.config.tasks import NextToken, TaskKind, task_named
-from engine.language import english
-from engine.measures import MEASURE, MEASURES, Measure, probe
-from engine.retelling import told
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import redefined

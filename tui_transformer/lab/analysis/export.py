@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.clean import clean_line
-from engine.errors import InputError, refused
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
 from engine.runs.files import finite, write_named
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import FIXED, Column, Value, columns

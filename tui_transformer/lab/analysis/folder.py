@@ -9,13 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.base.errors import InputError
 from engine.config.toml import read
-from engine.errors import InputError
 from engine.runs.records import Count, Record, Text
+from engine.runs.scan import RunsScan
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.records.run_files import READ
-from tui_transformer.lab.records.scan import RunsScan
 from tui_transformer.lab.studies.record import SUFFIX
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.language import english, tr
-from engine.measures import MEASURE, Measure
+from engine.base.language import english, tr
+from engine.config.measures import MEASURE, Measure
 from tui_transformer.lab.analysis import columns as runs_columns
 from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores

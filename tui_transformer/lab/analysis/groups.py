@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base.language import english, tr
 from engine.config.keys import is_bookkeeping
-from engine.language import english, tr
-from engine.measures import MOST_UNKNOWN
+from engine.config.measures import MOST_UNKNOWN
 from tui_transformer.lab.analysis.entry import BY_BYTES, DAMAGED, ENDED_EARLY, Entry, Protocol
 from tui_transformer.lab.analysis.language import IN_USE, Language, Message, Word
 from tui_transformer.lab.records.badges import badge

@@ -12,7 +12,7 @@ from gettext import NullTranslations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.language import code
+from engine.base.language import code
 from tui_transformer.catalogues import catalogue
 from tui_transformer.lab.records.badges import Badge, badge
 

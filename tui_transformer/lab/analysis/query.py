@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from engine.base.errors import InputError, listed, nearest, one_of
+from engine.base.language import tr
 from engine.config.keys import all_keys
-from engine.errors import InputError, listed, nearest, one_of
-from engine.language import tr
 from engine.runs.records import MEASURED
 from tui_transformer.lab.analysis.columns import (
     ALIASES,

@@ -5,8 +5,8 @@ This decides what is said, and when; the language decides how.
 
 from collections.abc import Iterator, Sequence
 
+from engine.config.measures import Measure
 from engine.evaluation.translation import SAMPLES, paired_bootstrap
-from engine.measures import Measure
 from engine.runs.records import DataFacts, Translations, read_file
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.entry import BEST, EXACT_MATCH, LAST, LOSS, majorities

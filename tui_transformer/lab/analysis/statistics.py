@@ -18,8 +18,8 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.language import tr
-from engine.measures import Mean
+from engine.base.language import tr
+from engine.config.measures import Mean
 
 CONFIDENCE = 0.95  # of one interval by itself
 LEVEL = 0.05  # chance of any false verdict in a study: all variants, all measures, all LOOKS together

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.language import english
-from engine.measures import Mean, Measure
+from engine.base.language import english
+from engine.config.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
     BY_BYTES,
     DAMAGED,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from engine.clean import clean_line
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline, why_none
 from tui_transformer.lab.analysis.columns import FIXED, LAST, Column, columns

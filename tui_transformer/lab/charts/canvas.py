@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
-from engine.language import tr
+from engine.base.language import tr
 from tui_transformer.lab.formatting import short
 
 Cell = tuple[str, str]  # a character, the name of its style; "" right of a character that is two columns wide

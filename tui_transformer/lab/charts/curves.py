@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeVar
 
-from engine.language import english, tr
-from engine.measures import MEASURES, Measure
+from engine.base.language import english, tr
+from engine.config.measures import MEASURES, Measure
 from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, short
 

@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
-from engine.clean import clean_line
-from engine.language import tr
-from engine.measures import Measure
+from engine.base.clean import clean_line
+from engine.base.language import tr
+from engine.config.measures import Measure
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.sentences import FALLING
 from tui_transformer.lab.analysis.verdict import VariantResult, brief

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import listed
-from engine.language import tr
-from engine.measures import family, probe_name
+from engine.base.errors import listed
+from engine.base.language import tr
+from engine.config.measures import family, probe_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import (

@@ -15,19 +15,19 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
+from engine.base.command_line import program
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.capabilities import check, uneven_ranks
-from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override, sentence_of
+from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.tasks import Kind, Refusal
 from engine.config.toml import write
 from engine.data.corpus import Characters
 from engine.data.known import CORPORA, names_of
-from engine.errors import InputError
-from engine.language import tr
-from engine.lints import Lint, lint
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.runs.records import Number, Raw, Record, VerdictRecord

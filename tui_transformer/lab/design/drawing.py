@@ -11,9 +11,9 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
+from engine.base.language import code, tr
 from engine.config.model import ModelConfig
-from engine.language import code, tr
-from engine.schemes import NORMS
+from engine.config.schemes import NORMS
 from tui_transformer.lab.reports.figures.diagram import Box, stack_boxes
 from tui_transformer.lab.reports.languages import language
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import threads
+from engine.base import threads
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import tr
 from engine.model.size import BatchShape
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import Attempt

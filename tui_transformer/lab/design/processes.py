@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, no_process, reason
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.config.keys import flatten
-from engine.errors import InputError, no_process, reason
-from engine.language import tr
-from engine.retelling import told
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.record import SUFFIX

@@ -14,14 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from engine.command_line import program
+from engine.base.command_line import program
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config import presets
 from engine.config.keys import diff, flatten
+from engine.config.lints import lint
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters
-from engine.errors import InputError
-from engine.language import tr
-from engine.lints import lint
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import GENERIC, Benchmark, Draft, cost
 from tui_transformer.lab.design.forecast import Machine, tokens_a_step

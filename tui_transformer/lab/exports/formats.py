@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.clean import clean_line
-from engine.errors import InputError, all_of, one_of
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, all_of, one_of
+from engine.base.language import tr
 from engine.runs.files import SCHEMA, finite, flat
 from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, package, tensorboard, wandb

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.base.language import tr
+from engine.config.measures import MEASURES
 from engine.data.known import CORPORA
-from engine.language import tr
-from engine.measures import MEASURES
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun

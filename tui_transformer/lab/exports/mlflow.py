@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from engine.base.language import tr
 from engine.config.toml import write as config_toml
-from engine.language import tr
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import capabilities
-from engine.clean import clean, clean_line
+from engine.base.clean import clean, clean_line
+from engine.base.errors import InputError, refused
+from engine.base.language import code, tr
+from engine.base.release import version
+from engine.config.measures import MEASURES
 from engine.config.schema import RunConfig
 from engine.data.known import CORPORA
-from engine.errors import InputError, refused
-from engine.language import code, tr
-from engine.measures import MEASURES
-from engine.release import version
 from engine.runs.files import new_folder, write_atomic
 from engine.runs.records import Sample, TrainRecord, ValidationRecord
 from tui_transformer.lab.analysis.entry import read_entry
@@ -36,7 +36,7 @@ from tui_transformer.lab.template import filled
 
 if TYPE_CHECKING:
     from engine.data.tokenizers import Tokenizer
-    from engine.training.task import Task
+    from engine.tasks.task import Task
 
 FIRST = 10  # losses that the package must repeat
 TOLERANCE = 1e-4  # nats, by which they may differ
@@ -76,7 +76,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 
 def _task_of(run: ExportedRun) -> "Task":
     """Load the corpus that a run was trained on, and refuse another."""
-    from engine.training.task import task_of_run
+    from engine.tasks.task import task_of_run
 
     task = task_of_run(run, None)
     if run.data.sha256 != task.corpus.sha256 or run.data.tokenizer_sha256 != task.tokenizer.sha256:
@@ -104,7 +104,7 @@ def first_losses(run: ExportedRun, task: "Task") -> list[float]:
     import torch
 
     from engine.model.transformer import build_model
-    from engine.training.control import Diverged
+    from engine.runs.control import Diverged
     from engine.training.step import Stepper
 
     config = capabilities.with_value(run.config, "train.compile", "never")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
 from engine.config.keys import flatten
 from engine.runs.files import flat
 from engine.runs.reader import RunReader

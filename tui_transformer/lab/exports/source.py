@@ -12,14 +12,14 @@ from typing import Any
 
 import tomli_w
 
+from engine.base.errors import one_of
+from engine.base.language import tr
 from engine.config.keys import flatten, is_bookkeeping
+from engine.config.lints import ACTS
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.errors import one_of
-from engine.language import tr
-from engine.lints import ACTS
-from engine.model.visibility import self_attention
-from engine.schemes import ATTENTIONS, OPTIMIZERS, SCHEDULES
+from engine.config.schemes import ATTENTIONS, OPTIMIZERS, SCHEDULES
+from engine.config.visibility import self_attention
 from tui_transformer.lab.template import filled
 
 # What the templates have, by the setting that chooses it.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.toml import write as config_toml
-from engine.errors import InputError
-from engine.language import tr
 from engine.runs.files import new_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars

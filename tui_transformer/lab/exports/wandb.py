@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 PROJECT = "tui-transformer"

@@ -6,8 +6,8 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.errors import InputError
+from engine.base.language import tr
 from tui_transformer.lab.formatting import seconds_of
 from tui_transformer.lab.launch.clusters import asked
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.clean import clean_line
-from engine.errors import InputError, listed, no_process, refused
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, listed, no_process, refused
+from engine.base.language import tr
 from engine.runs.files import write_atomic
 from tui_transformer.lab.launch.logs import last_words
 

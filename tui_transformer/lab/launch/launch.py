@@ -14,23 +14,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base.errors import InputError, no_process
+from engine.base.language import english, tr
+from engine.base.plain_files import refuse_links
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
-from engine.language import english, tr
-from engine.plain_files import refuse_links
-from engine.retelling import told
 from engine.runs.claims import Claim
 from engine.runs.commands import Command
+from engine.runs.control import Control
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
 from engine.runs.process import PARENT, identity
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from engine.training.control import Control
 from tui_transformer.lab.launch.logs import last_words_in, log_to
 
 if TYPE_CHECKING:
-    from engine.training.control import Outcome
+    from engine.runs.control import Outcome
 
 LOOK = 0.05  # seconds between polls of a starting run
 GIVES_WAY = 10  # niceness; costs nothing on an idle machine

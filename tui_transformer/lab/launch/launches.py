@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from engine.base.errors import InputError
+from engine.base.language import english, tr, trn
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import english, tr, trn
-from engine.retelling import told
 from engine.runs.commands import Command, send
+from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.training.control import StopRequested
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, enqueue, started
 from tui_transformer.lab.studies.record import is_run, stop_file
@@ -201,6 +201,6 @@ class Launches:
         return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)
 
     def _device(self) -> str:
-        from engine.training.devices import resolve_device
+        from engine.model.devices import resolve_device
 
         return str(resolve_device(self.device))

@@ -12,12 +12,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from engine.language import tr
+from engine.base.language import tr
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord
+from engine.runs.scan import RESTING, RunsScan
 from engine.runs.tail import newest_records, stamp
-from tui_transformer.lab.records.scan import RESTING, RunsScan
 from tui_transformer.lab.studies.record import trained_seconds
 
 WRITTEN = (".lock", "log.txt", "metrics.jsonl", "events.jsonl", "samples.jsonl", "checkpoints")  # by whoever trains it

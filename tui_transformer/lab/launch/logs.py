@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.language import english
+from engine.base.language import english
 from engine.runs.tail import end_of
 
 END = 1 << 20  # bytes at the end of a log to search for its last words

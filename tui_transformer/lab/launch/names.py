@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.config import presets
 from engine.config.keys import flatten, is_bookkeeping
-from engine.schemes import SCHEMES
+from engine.config.schemes import SCHEMES
 
 MOST = 3  # changes named one by one
 LONGEST = 24  # characters of one change

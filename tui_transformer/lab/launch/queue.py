@@ -16,10 +16,10 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
+from engine.base.errors import InputError, no_process, refused
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process, refused
-from engine.language import english, tr
-from engine.retelling import told
 from engine.runs import claims
 from engine.runs.claims import Claim
 from engine.runs.commands import Command, send

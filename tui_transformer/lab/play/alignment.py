@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.pictures import SHADES, grey
 

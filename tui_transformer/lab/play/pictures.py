@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from engine.base.language import english, tr, trn
+from engine.base.recorded_text import told
 from engine.config.model import ModelConfig, numbered
-from engine.language import english, tr, trn
-from engine.model.visibility import Visibility, self_attention
-from engine.retelling import told
-from engine.schemes import ATTENTIONS, POSITIONS
+from engine.config.schemes import ATTENTIONS, POSITIONS
+from engine.config.visibility import Visibility, self_attention
 
 if TYPE_CHECKING:
     from engine.model.positions import PositionScheme

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 
-from engine.errors import InputError, nearest
-from engine.language import tr
+from engine.base.errors import InputError, nearest
+from engine.base.language import tr
 from tui_transformer.lab.formatting import fitted
 
 Settings = dict[str, float | int]

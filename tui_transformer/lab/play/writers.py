@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.errors import InputError, reason
-from engine.language import tr
+from engine.base.errors import InputError, reason
+from engine.base.language import tr
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, WrittenRow
 from engine.runs.tail import newest_records, stamp
@@ -60,8 +60,8 @@ class Writer(ABC):
     defaults: Settings
 
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
+        from engine.model.devices import resolve_device
         from engine.training.checkpoint import load_network
-        from engine.training.devices import resolve_device
 
         self.reader, self.name = reader, reader.name
         self.config: RunConfig = reader.config
@@ -111,7 +111,7 @@ class Writer(ABC):
             raise InputError(
                 tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
             )
-        from engine.training.task import make_task
+        from engine.tasks.task import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
@@ -217,8 +217,8 @@ def token_scores(
 
 
 def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+    from engine.base.seeds import seed_for
     from engine.generation.sampling import Sampling
-    from engine.seeds import seed_for
 
     cut = float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"])
     return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer)
@@ -368,7 +368,7 @@ class MaskedWriter(TextWriter):
         import numpy as np
         import torch
 
-        from engine.generation.samples import GAP
+        from engine.tasks.samples import GAP
 
         context = self.config.model.context_length
         # A gap is one token, whatever a token is.
@@ -522,8 +522,8 @@ class DocumentWriter(Writer):
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
         from engine.generation.answering import beam_answers
-        from engine.generation.samples import shown
         from engine.generation.surprise import answer_surprise
+        from engine.tasks.samples import shown
 
         prompt = self._prompt(text)
         answer = self._answer(written, prompt)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.clean import clean
-from engine.language import tr
+from engine.base.clean import clean
+from engine.base.language import tr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

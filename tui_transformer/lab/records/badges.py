@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from engine.clean import clean_line
-from engine.errors import listed
-from engine.language import english, tr
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.errors import listed
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.runs.records import Notes, VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}

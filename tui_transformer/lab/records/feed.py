@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.language import english
-from engine.retelling import told
+from engine.base.language import english
+from engine.base.recorded_text import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
+from engine.runs.scan import RunsScan
 from engine.runs.tail import History, newest_records, stamp
 from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import seen_of, worst_first
 from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ, RunFiles
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
-from tui_transformer.lab.records.scan import RunsScan
 from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen

@@ -5,11 +5,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.base.errors import InputError, listed
+from engine.base.language import tr
+from engine.base.plain_files import read_plain
 from engine.config.keys import flatten
 from engine.config.toml import MAX_BYTES, parse, read
-from engine.errors import InputError, listed
-from engine.language import tr
-from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.reader import badges_of, softened
 from engine.runs.records import MOST_PROBES, Checks, DataFacts, ModelFacts, Notes, Run, RunFile, Status, Summary

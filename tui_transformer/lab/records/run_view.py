@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
+from engine.config.schemes import learning_rate
 from engine.config.tasks import TASKS, TaskKind
-from engine.errors import InputError
-from engine.language import tr
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import (
@@ -31,7 +32,6 @@ from engine.runs.records import (
     ValidationRecord,
 )
 from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
-from engine.schemes import learning_rate
 from tui_transformer.lab.records.badges import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.errors import InputError, listed
-from engine.language import tr
+from engine.base.errors import InputError, listed
+from engine.base.language import tr
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tui_transformer.lab.records.badges import badge, is_warning, worst_first

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from engine.errors import InputError
-from engine.language import english
+from engine.base.errors import InputError
+from engine.base.language import english
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from engine.clean import clean
-from engine.measures import MEASURE
+from engine.base.clean import clean
+from engine.config.measures import MEASURE
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Floor
 from engine.runs.tail import Metrics

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import InputError, reason, refused
-from engine.language import tr
+from engine.base.errors import InputError, reason, refused
+from engine.base.language import tr
 from tui_transformer.lab.reports.figures.style import FOLDER
 from tui_transformer.lab.reports.formats import FORMATS
 

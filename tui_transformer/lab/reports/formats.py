@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engine.clean import clean, clean_line
-from engine.language import tr
+from engine.base.clean import clean, clean_line
+from engine.base.language import tr
 from tui_transformer.lab.escaping import (
     latex_text,
     markdown_block,

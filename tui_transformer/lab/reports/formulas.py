@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from engine.config.model import ModelConfig, numbered, parts_of
 from engine.config.schema import RunConfig
-from engine.model.visibility import reach_of, self_attention
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
+from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
+from engine.config.visibility import reach_of, self_attention
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.document import Formula
 

@@ -1,7 +1,7 @@
 """The report of a reproduction package: a run's report with an introduction, related work, derivations and pseudocode.
 
-Its sections are those that course sheets ask for. What is said of a part comes from its row in `engine.schemes` or
-`engine.config.model`, its pseudocode from `pseudocode.toml`, its papers from `references.toml`, and the rest from
+Its sections are those that course sheets ask for. What is said of a part comes from its row in `engine.config.schemes`
+or `engine.config.model`, its pseudocode from `pseudocode.toml`, its papers from `references.toml`, and the rest from
 `phrases/paper-CODE.toml`. What was measured is said by the sections of every report.
 """
 
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine.command_line import PROGRAM
+from engine.base.command_line import PROGRAM
+from engine.base.release import version
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
-from engine.release import version
+from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEMES, VASWANI, Scheme
 from engine.runs.reader import RunReader
-from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEMES, VASWANI, Scheme
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.formatting import duration

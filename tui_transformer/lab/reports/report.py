@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.errors import InputError
+from engine.base.language import tr
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.reports.context import ReportContext, gather

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.errors import listed
-from engine.language import tr, trn
+from engine.base.errors import listed
+from engine.base.language import tr, trn
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan, StudyFile
 from tui_transformer.lab.analysis.language import IN_USE

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.command_line import command_line
+from engine.base.command_line import command_line
+from engine.base.errors import InputError, all_of
+from engine.base.language import tr
 from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
-from engine.errors import InputError, all_of
-from engine.language import tr
 from tui_transformer.lab.studies.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
 LONGEST = 40  # characters of a value in a variant's name

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from engine.base.errors import InputError, no_process
+from engine.base.language import code, tr
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
-from engine.language import code, tr
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Number, Raw, Record
@@ -22,7 +22,7 @@ from tui_transformer.lab.studies.record import THREADS, CellStatus
 from tui_transformer.lab.studies.study import Study
 
 if TYPE_CHECKING:
-    from engine.training.task import Task
+    from engine.tasks.task import Task
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
 RECORD = 300  # bytes of a line of metrics.jsonl
@@ -165,11 +165,11 @@ def plan_of(
     import psutil
     import torch
 
+    from engine.model.devices import default_threads, resolve_device
+    from engine.tasks.task import make_task
     from engine.training.assemble import built
     from engine.training.checkpoint import parameter_shapes
-    from engine.training.devices import default_threads, resolve_device
     from engine.training.init_from import match_shapes, require_same_reading
-    from engine.training.task import make_task
     from engine.training.trial import step_cost
 
     if device in ("auto", "cuda") and torch.cuda.is_available():

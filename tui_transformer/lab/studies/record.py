@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
+from engine.base.recorded_text import told
 from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown_or_unset
-from engine.errors import InputError, refused
-from engine.language import tr
-from engine.retelling import told
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 

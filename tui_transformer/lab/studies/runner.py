@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 
 from engine import capabilities
-from engine.errors import InputError, MachineFault, no_process, refused
-from engine.language import tr
+from engine.base.errors import InputError, MachineFault, no_process, refused
+from engine.base.language import tr
 from engine.runs import claims
 from engine.runs.claims import Claim
 from engine.runs.commands import Command, send

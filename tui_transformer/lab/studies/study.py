@@ -19,14 +19,14 @@ import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine import capabilities
+from engine.base.errors import InputError, nearest, one_of
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
 from engine.config import Tables, presets
 from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key
+from engine.config.measures import MEASURES, family
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
-from engine.errors import InputError, nearest, one_of
-from engine.language import english, tr
-from engine.measures import MEASURES, family
-from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 from tui_transformer.lab.studies.record import SUFFIX, study_file

@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.charts.canvas import Canvas, Cell, Span, cells_of
 from tui_transformer.lab.charts.colours import LETTERS

@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
-from engine.clean import clean, clean_line
-from engine.language import tr
+from engine.base.clean import clean, clean_line
+from engine.base.language import tr
 from engine.runs.manage import LONGEST_NOTE
 from tui_transformer.lab.analysis.detail import Blocks, Line
 from tui_transformer.studio.shared.dialog import Read

@@ -21,8 +21,8 @@ from textual.containers import Vertical
 from textual.events import DescendantBlur
 from textual.widgets import Input
 
-from engine.clean import clean_line
-from engine.language import code, tr, trn
+from engine.base.clean import clean_line
+from engine.base.language import code, tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import Answer

@@ -17,8 +17,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.clean import clean_line
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.language import tr, trn
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.verdict import INCOMPARABLE
 from tui_transformer.lab.analysis.view import Row, Shown

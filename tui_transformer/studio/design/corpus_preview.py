@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.data import sources
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
-from engine.errors import InputError
-from engine.language import tr
 from tui_transformer.studio.shared.engine_thread import FAILURES
 
 LINES, WIDEST = 24, 160  # of the shown text

@@ -17,9 +17,9 @@ from textual.suggester import SuggestFromList
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.clean import clean, clean_line
+from engine.base.clean import clean, clean_line
+from engine.base.language import tr
 from engine.config.keys import all_keys, unknown_key
-from engine.language import tr
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import CORPUS, Switch

@@ -11,8 +11,8 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
 from tui_transformer.studio.design.own_files import wrong_name

@@ -6,9 +6,9 @@ from time import monotonic
 from textual.timer import Timer
 from textual.widget import Widget
 
-from engine.clean import clean_line
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 
 GROUP = "measurement"
 TICK = 1.0  # seconds between updates on it

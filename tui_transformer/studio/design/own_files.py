@@ -8,9 +8,9 @@ from typing import TypeVar
 import tomli_w
 from platformdirs import user_config_path
 
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
 from engine.config import presets
-from engine.errors import InputError, refused
-from engine.language import tr
 from engine.runs.files import write_atomic
 from engine.runs.names import check_name
 from tui_transformer.lab.design.draft import Draft, shown

@@ -15,14 +15,14 @@ from textual.events import Resize
 from textual.message import Message
 from textual.timer import Timer
 
-from engine.clean import clean_line
-from engine.command_line import options
+from engine.base.clean import clean_line
+from engine.base.command_line import options
+from engine.base.errors import listed
+from engine.base.language import tr
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
 from engine.data.known import CORPORA, is_missing
-from engine.errors import listed
-from engine.language import tr
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, sentence, shown

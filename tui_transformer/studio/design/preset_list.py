@@ -10,9 +10,9 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from engine.config import presets
-from engine.language import tr
 from tui_transformer.lab.formatting import middle
 from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.line_list import SearchLine

@@ -15,13 +15,13 @@ from textual.events import Resize
 from textual.strip import Strip
 from textual.widget import Widget
 
+from engine.base.clean import clean_line
+from engine.base.command_line import command_line
+from engine.base.language import code, tr
 from engine.capabilities import check
-from engine.clean import clean_line
-from engine.command_line import command_line
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
-from engine.language import code, tr
 from engine.model import size
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.design.drawing import GUTTER, drawn

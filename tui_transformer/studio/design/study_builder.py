@@ -18,12 +18,12 @@ from textual.suggester import SuggestFromList
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import listed
+from engine.base.language import tr, trn
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
-from engine.errors import listed
-from engine.language import tr, trn
 from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, sentence, shown

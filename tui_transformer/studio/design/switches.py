@@ -16,13 +16,13 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import english, tr
 from engine.config import presets
+from engine.config.lints import ACTS
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.language import english, tr
-from engine.lints import ACTS
 from tui_transformer.lab.design.draft import MOST_RANKS, Draft, sentence, shown
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.palette import Palette

@@ -5,8 +5,8 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual.widget import Widget
 
-from engine.clean import clean_line
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.language import tr, trn
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.pictures import SHADES, Values, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign

@@ -19,9 +19,9 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
-from engine.clean import clean_line
-from engine.errors import InputError
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr, trn
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import Writer, Writers, checkpoints

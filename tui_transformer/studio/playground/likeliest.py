@@ -11,7 +11,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
-from engine.language import tr
+from engine.base.language import tr
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
 from tui_transformer.studio.shared.palette import Palette

@@ -15,8 +15,8 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input
 
-from engine.clean import clean, clean_line
-from engine.language import english, tr
+from engine.base.clean import clean, clean_line
+from engine.base.language import english, tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS, sign

@@ -16,8 +16,8 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.timer import Timer
 
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, Prompt, Settings
 from tui_transformer.lab.play.writers import Writers, best_finished

@@ -9,8 +9,8 @@ from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.lab.play.written import SIGNS, AnswerToken, number, sign
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from engine.clean import clean
+from engine.base.clean import clean
 from tui_transformer.lab.play.written import HIDDEN, SIGNS
 
 BARE = "◌"  # carrier of a lone combining mark

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.language import tr
+from engine.base.language import tr
 from tui_transformer.lab.charts.canvas import BLANK, ON, Canvas, Cell, Span, cells_of, may_cover
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import span_text

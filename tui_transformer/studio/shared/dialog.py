@@ -20,9 +20,9 @@ from textual.validation import Function
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.clean import clean, clean_line
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean, clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from tui_transformer.studio.shared.search import nearness
 
 T = TypeVar("T")

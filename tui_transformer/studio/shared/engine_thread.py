@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 
 T = TypeVar("T")
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)  # of work for the engine: shown, not raised
@@ -18,7 +18,7 @@ def _thread() -> ThreadPoolExecutor:
 
 
 def _prepare() -> None:
-    from engine.training.devices import leave_cores_to_training
+    from engine.model.devices import leave_cores_to_training
 
     leave_cores_to_training()
 

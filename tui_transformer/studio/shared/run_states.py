@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from engine.errors import listed
-from engine.language import english, tr, trn
+from engine.base.errors import listed
+from engine.base.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import about, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged

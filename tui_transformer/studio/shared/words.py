@@ -3,8 +3,8 @@
 from rich.text import Text
 from textual.widgets import Static
 
-from engine.clean import clean_line
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.language import tr
 from tui_transformer.studio.keys import KEYS
 
 

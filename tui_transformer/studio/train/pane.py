@@ -21,9 +21,9 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key as KeyPress
 from textual.timer import Timer
 
-from engine.clean import clean_line
-from engine.errors import InputError
-from engine.language import tr
+from engine.base.clean import clean_line
+from engine.base.errors import InputError
+from engine.base.language import tr
 from engine.runs.commands import Command
 from engine.runs.manage import delete, rename
 from engine.runs.names import check_name

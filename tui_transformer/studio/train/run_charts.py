@@ -7,9 +7,9 @@ from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from engine.clean import clean_line
-from engine.language import tr
-from engine.measures import Measure
+from engine.base.clean import clean_line
+from engine.base.language import tr
+from engine.config.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.charts.canvas import (

@@ -8,9 +8,9 @@ from textual.content import Content
 from textual.events import MouseMove
 from textual.widgets import Static
 
-from engine.clean import clean_line
-from engine.errors import listed
-from engine.language import tr, trn
+from engine.base.clean import clean_line
+from engine.base.errors import listed
+from engine.base.language import tr, trn
 from engine.runs.lineage import drawn
 from engine.runs.reader import WAITING_FOR_SPACE
 from tui_transformer.lab.charts.curves import curve_of

@@ -9,8 +9,8 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from engine.clean import clean_line
-from engine.language import trn
+from engine.base.clean import clean_line
+from engine.base.language import trn
 from tui_transformer.lab.design.draft import shown
 from tui_transformer.lab.formatting import duration, fitted, middle
 from tui_transformer.lab.records.badges import SIGNS, badge, explained, marked

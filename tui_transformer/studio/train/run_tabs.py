@@ -10,10 +10,10 @@ from textual.content import Content
 from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
-from engine.clean import clean_line
-from engine.language import english, tr
-from engine.measures import probe_name
-from engine.retelling import told
+from engine.base.clean import clean_line
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
+from engine.config.measures import probe_name
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar, fitted
 from tui_transformer.lab.records.badges import SIGNS, badge, worst_first

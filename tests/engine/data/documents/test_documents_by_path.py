@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.errors import InputError
 
 LINES = [f"P{i}. P{i} was born in T{i % 7}." for i in range(100)]
 TRAIN = "".join(f"Where was P{i} born?\tT{i % 7}\n" for i in range(50))

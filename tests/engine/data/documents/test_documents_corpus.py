@@ -2,13 +2,13 @@
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.known import CORPORA, names_of
 from engine.data.synthetic import biographies
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
-from engine.errors import InputError
 
 GOLDEN = {  # of the usual corpora; change the version when one of these changes
     "biographies": {

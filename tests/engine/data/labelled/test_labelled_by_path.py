@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
 from engine.data.catalogue import kind_of, load_corpus
 from engine.data.labelled.by_path import read_table
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.synthetic.draws import Draws
-from engine.errors import InputError
-from engine.evaluation.verdict import OK, SUSPICIOUS
-from engine.training.task import make_task
+from engine.runs.verdict import OK, SUSPICIOUS
+from engine.tasks.task import make_task
 
 
 def written(path: Path, text: str) -> Path:

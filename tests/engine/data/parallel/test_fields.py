@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data import hub
 from engine.data.catalogue import kind_of, load_corpus
 from engine.data.known import CORPORA
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.errors import InputError
 
 ROWS = [{"id": str(i), "article": f"Article {i}.\nIts  second line.", "summary": f"summary {i}"} for i in range(20)]
 FIELDS = "#article,summary"

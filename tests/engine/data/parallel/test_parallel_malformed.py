@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.parallel import lines
@@ -18,7 +19,6 @@ from engine.data.parallel.iwslt import segments, tagged
 from engine.data.parallel.lines import lines_of
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.table import table
-from engine.errors import InputError
 
 EN = "".join(f"This is sentence {i}.\n" for i in range(40))
 DE = "".join(f"Das ist Satz {i}.\n" for i in range(40))

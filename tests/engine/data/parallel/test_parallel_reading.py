@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.framing import sha256_of_texts
@@ -17,7 +18,6 @@ from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.parallel.table import table, unquoted
-from engine.errors import InputError
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))

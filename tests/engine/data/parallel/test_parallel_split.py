@@ -3,9 +3,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import InputError
 from engine.data.framing import folded
 from engine.data.parallel.pairs import Pairs, grouped_split
-from engine.errors import InputError
 
 WORDS = st.sampled_from(["a", "A", " a", "b", "B  c", "b C", "d", "ẞ", "ss", "e", "f", "g"])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.labelled.corpus import LabelledCorpus
@@ -23,7 +24,6 @@ from engine.data.synthetic.bulletins import (
     generate,
     joint,
 )
-from engine.errors import InputError
 
 
 def patterns() -> list[tuple[str, re.Pattern[str]]]:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.measures import family
+from engine.config.measures import family
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention

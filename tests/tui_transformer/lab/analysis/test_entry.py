@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import write as write_toml
-from engine.errors import InputError
+from engine.runs.scan import RESTING
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status, record
@@ -20,7 +21,6 @@ from tui_transformer.lab.analysis.export import FORMATS, table
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.query import Known, begun
 from tui_transformer.lab.records.run_files import READ, config_table
-from tui_transformer.lab.records.scan import RESTING
 
 
 def test_a_row_says_what_a_run_is_and_scored(tmp_path) -> None:

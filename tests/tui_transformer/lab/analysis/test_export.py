@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tests.waiting import PATIENCE

@@ -9,10 +9,10 @@ import pytest
 
 from engine.config.tasks import TASKS
 from engine.evaluation.alarms import curve, implausible, not_learning, same_text
-from engine.evaluation.verdict import Verdict
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 from engine.runs.twins import inert_switches
+from engine.runs.verdict import Verdict
 from tests.tui_transformer.lab.analysis.studies import cell, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tui_transformer.lab.analysis.columns import FIXED

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.measures import probe
+from engine.config.measures import probe
 from tests.tui_transformer.lab.analysis.studies import attention, cell, entries, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil

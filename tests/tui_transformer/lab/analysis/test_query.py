@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.query import Known, as_number, begun, parse

@@ -8,7 +8,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.waiting import until
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.design.processes import Benchmarks, measure

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.data.catalogue import kind_of
 from engine.data.corpus import Characters
 from engine.data.known import names_of
-from engine.errors import InputError
 from tests.legal_cells import AXES
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.design.draft import Draft, as_set, values_of

@@ -4,7 +4,7 @@ import json
 import platform
 from pathlib import Path
 
-from engine import threads
+from engine.base import threads
 from engine.config import presets
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.forecast import BEGINNING, Forecast, Machine, Speed, base_trained_last

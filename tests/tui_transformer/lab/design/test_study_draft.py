@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import diff
-from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import StudyDraft, as_seeds, command, estimated, study_base

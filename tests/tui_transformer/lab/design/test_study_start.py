@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.waiting import PATIENCE, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.processes import LaunchTarget

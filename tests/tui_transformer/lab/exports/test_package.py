@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.model import PARTS
-from engine.errors import InputError
-from engine.schemes import SCHEMES
+from engine.config.schemes import SCHEMES
 from tests import trained_runs
 from tests.tui_transformer.lab.exports.test_source import packaged
 from tui_transformer import languages

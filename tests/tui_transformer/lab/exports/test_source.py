@@ -16,10 +16,10 @@ from engine import capabilities
 from engine.config import presets
 from engine.config.model import PARTS
 from engine.config.schema import RunConfig
+from engine.config.schemes import SCHEMES
 from engine.model.transformer import build_model
-from engine.schemes import SCHEMES
+from engine.tasks.task import make_task
 from engine.training.step import Stepper
-from engine.training.task import make_task
 from tui_transformer.lab.exports import package
 from tui_transformer.lab.exports.source import COVERED, Read, program, refusal
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.recorded import record
 from tests.waiting import PATIENCE
 from tui_transformer.lab.exports import formats, mlflow, tensorboard, wandb

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training import checkpoint

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tui_transformer.lab.launch import launch, launches
 from tui_transformer.lab.launch.launches import Launches
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.reader import RunReader
 from engine.training.pretrained import load_pretrained, write_pretrained
-from tests.engine.training.test_classification import config, trained
+from tests.engine.tasks.test_classification import config, trained
 from tui_transformer.__main__ import main
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus
-from engine.errors import InputError
 from engine.runs.records import WrittenRow
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main

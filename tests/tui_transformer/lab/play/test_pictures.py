@@ -19,10 +19,10 @@ from rich.text import Text
 
 from engine.config.model import ModelConfig
 from engine.config.presets import list_presets
+from engine.config.schemes import ATTENTIONS, POSITIONS
+from engine.config.visibility import Visibility, self_attention
 from engine.model.positions import TransformerXL, alibi_slopes
 from engine.model.transformer import build_model
-from engine.model.visibility import Visibility, self_attention
-from engine.schemes import ATTENTIONS, POSITIONS
 from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.pictures import (

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tui_transformer.cli.output import complain, say
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, checked
 

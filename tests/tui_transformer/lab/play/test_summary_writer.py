@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.reader import RunReader
-from tests.engine.training.test_summaries import PRESETS, config
-from tests.engine.training.test_translation import trained
+from tests.engine.tasks.test_summaries import PRESETS, config
+from tests.engine.tasks.test_translation import trained
 from tui_transformer.__main__ import main
 from tui_transformer.cli.translate import Translating
 from tui_transformer.lab.analysis.detail import detail

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
-from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tui_transformer.lab.play.writers import TranslationWriter, Writers

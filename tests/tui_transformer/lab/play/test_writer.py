@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all

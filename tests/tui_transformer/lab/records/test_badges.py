@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engine.evaluation import verdict as engine_verdict
+from engine.runs import verdict as engine_verdict
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import variant

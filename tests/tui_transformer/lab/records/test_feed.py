@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from engine.runs import scan
 from engine.runs.reader import LIVE_STATES
 from engine.runs.records import TrainRecord
+from engine.runs.scan import RESTING
 from engine.runs.tail import end_of, newest_lines
 from tests.tui_transformer.recorded import TEXT, everything, grow, lines, put_status, record, train_record
 from tui_transformer.lab.records import feed as feeds
-from tui_transformer.lab.records import run_view, scan
+from tui_transformer.lab.records import run_view
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.pace import QUICK, SLOW, Pace, PollInterval
-from tui_transformer.lab.records.scan import RESTING
 
 
 class Clock:

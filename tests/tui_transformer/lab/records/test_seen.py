@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import variant

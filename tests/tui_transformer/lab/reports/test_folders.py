@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, files
@@ -283,7 +283,7 @@ def test_latex_compiles(root, tmp_path, language, engine) -> None:
 def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.model import PARTS, ModelConfig
     from engine.config.schema import RunConfig
-    from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
+    from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
     from tui_transformer.lab.reports.languages import language
 

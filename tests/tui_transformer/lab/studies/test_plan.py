@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config import presets
-from engine.errors import InputError
 from engine.runs.files import write_json
 from engine.runs.writer import RunWriter
 from tests.tui_transformer.lab.studies.tiny import VARIANTS, tiny_study

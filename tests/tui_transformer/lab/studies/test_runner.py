@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import MachineFault
+from engine.base.errors import MachineFault
 from engine.runs import reader
 from engine.runs.claims import claim, held
 from engine.runs.files import read_json, write_json

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
+from engine.proofs.verify.claims import verify
 from engine.runs.reader import RunReader
 from engine.training.assemble import begin, resume
-from engine.verification.claims import verify
 from tests.tui_transformer.lab.studies.test_runner import Played, Stage, put
 from tests.tui_transformer.lab.studies.tiny import attempts, nothing_left, outcomes, started, tiny_study, words, written
 from tests.waiting import PATIENCE, wait_for

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tui_transformer.lab.studies.study import Stage, Study, Variant, chain, read_study
 
 PRETRAIN = Stage("pretrain", changes={"train.steps": 30, "data.corpus_seed": 7})

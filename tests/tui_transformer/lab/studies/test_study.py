@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import diff, flatten
-from engine.errors import InputError
 from engine.model.transformer import build_model
 from engine.runs.names import check_name
-from engine.training.task import make_task
+from engine.tasks.task import make_task
 from tui_transformer.lab.studies.arguments import baseline_of, grid, parse_axis
 from tui_transformer.lab.studies.study import (
     OUTCOMES,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.measures import probe
+from engine.config.measures import probe
 from engine.runs.reader import RunReader
 from tests.calls import calls
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant

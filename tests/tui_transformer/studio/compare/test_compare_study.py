@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import variant
 from tui_transformer.__main__ import main

@@ -2,8 +2,8 @@
 
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.keys import sentence_of
-from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft, sentence, values_of
 from tui_transformer.studio.design.switches import BASE, BY_KEY, RANKS
 

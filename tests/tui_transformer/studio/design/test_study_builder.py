@@ -10,8 +10,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from engine.base.errors import InputError
 from engine.config import presets
-from engine.errors import InputError
 from tests.calls import calls
 from tests.tui_transformer.lab.records.test_study_row import cell
 from tests.tui_transformer.studio.on_screen import said, shown, until

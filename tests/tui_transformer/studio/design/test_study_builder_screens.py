@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.studio.at_rest import rest, take
 from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, studio
 from tui_transformer.lab.design import processes

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.calls import calls
 from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record

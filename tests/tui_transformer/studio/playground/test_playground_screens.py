@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from tests.tui_transformer.fake_writer import WIDE, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.at_rest import rest, take

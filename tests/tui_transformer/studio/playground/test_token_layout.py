@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.clean import clean
+from engine.base.clean import clean
 from tests.tui_transformer.fake_writer import POISON, WIDE
 from tui_transformer.studio.playground.token_text import Layout, cells
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
 
-from engine.errors import InputError
+from engine.base.errors import InputError
 from engine.runs.commands import Command, read_commands
 from engine.runs.reader import WAITING_FOR_SPACE
 from engine.runs.records import Origin

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from engine.config.model import ModelConfig, parts_of
-from engine.schemes import ATTENTIONS, NORMS, POSITIONS
+from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from engine.clean import clean_line
+from engine.base.clean import clean_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,10 +3,10 @@
 import shlex
 from collections.abc import Iterator
 
-from engine.command_line import PROGRAM
-from engine.lints import lint
-from engine.plain_files import read_plain
-from engine.release import version
+from engine.base.command_line import PROGRAM
+from engine.base.plain_files import read_plain
+from engine.base.release import version
+from engine.config.lints import lint
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.power import pooled_sd, power_sentence

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from engine.config.measures import MEASURE
 from engine.evaluation.alarms import LEARNED
-from engine.evaluation.verdict import NOT_LEARNING
-from engine.measures import MEASURE
+from engine.runs.verdict import NOT_LEARNING
 from tui_transformer.lab.analysis.entry import DAMAGED, EXCESS, LAST, majorities
 from tui_transformer.lab.analysis.groups import DIVERGED, INERT, why_not
 from tui_transformer.lab.analysis.sentences import EXPLORATORY

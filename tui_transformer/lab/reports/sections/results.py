@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from engine.measures import MEASURES, ROUGE, Mean, Measure
+from engine.config.measures import MEASURES, ROUGE, Mean, Measure
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, ValidationRecord
 from tui_transformer.lab.analysis import group_columns as columns

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
+from engine.base.errors import InputError
 from engine.config.keys import is_bookkeeping
+from engine.config.lints import ACTS
 from engine.config.schema import RunConfig
-from engine.errors import InputError
-from engine.lints import ACTS
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.lab.analysis import columns as differences

@@ -1,0 +1,1 @@
+"""What everything stands on: language, errors, files, seeds."""

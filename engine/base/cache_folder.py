@@ -1,0 +1,54 @@
+"""The user's cache folder: its files are written atomically, and losing one costs only time. No torch, no numpy."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO
+
+from platformdirs import user_cache_path
+
+from engine.base.command_line import PROGRAM
+
+CACHE = "TUI_TRANSFORMER_CACHE"  # names a folder other than the platform's
+_here: ContextVar[Path | None] = ContextVar("cache_folder", default=None)
+
+
+@contextlib.contextmanager
+def cached_in(folder: Path) -> Iterator[None]:
+    """Use another cache folder in this context, so that nothing cached earlier is found."""
+    before = _here.set(folder)
+    try:
+        yield
+    finally:
+        _here.reset(before)
+
+
+def cache_folder() -> Path:
+    """Return the user's cache folder, which need not exist."""
+    if (here := _here.get()) is not None:
+        return here
+    own = os.environ.get(CACHE)
+    return Path(own) if own else user_cache_path(PROGRAM)
+
+
+def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Put a file in place atomically. A full disk or missing permission is not an error."""
+    staged: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as file:
+            staged = Path(file.name)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(path)
+        staged = None
+    except OSError:
+        pass
+    finally:
+        if staged is not None:
+            with contextlib.suppress(OSError):
+                staged.unlink()

@@ -1,0 +1,172 @@
+"""Say in the language in use what was recorded in English, such as why a check failed.
+
+A recorded text is a message with its gaps filled. `told` finds the message that fits, and fills its translation with
+the same words; a text that no message fits stays as it is.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from string import Formatter
+
+from engine.base import language
+from engine.base.command_line import PROGRAM
+from engine.base.language import english
+
+NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
+WORDS = r".*?"
+APART = ("; ", ": ")  # parts of a text that may be messages of their own
+TAILS = (",", ";", " (")  # a message that begins so goes on from another
+QUOTE = "'"
+# Texts that only runs of earlier versions have: they stay in the catalogue.
+EARLIER = (
+    english("it was paused when handed over"),
+    english("could not be handed over: {error}"),
+    english("handed over by the studio"),
+    english("{bound:.2f}, lower than expected for natural text"),
+    english("the loss is plausible"),
+    english("samples differ as expected by chance"),
+    english(
+        "the samples at steps {old} and {new} share {size} characters; the probability of that by chance is "
+        "e^-{nats:.0f}, so they were not drawn independently (same seed for both?)"
+    ),
+    english(
+        "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays close to the weights "
+        "after the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})"
+    ),
+    english(
+        "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each other can be "
+        "many times slower, so --set train.threads=1 is safer for now"
+    ),
+    english(
+        "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads that wait for each other "
+        "can be many times slower than one, so --set train.threads=1 is safer for now"
+    ),
+    english(
+        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has "
+        "been learned yet; the usual cause is a learning rate that is too small or too large, the next a "
+        "wrong mask"
+    ),
+    english(
+        "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+        "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text"
+    ),
+    english(
+        "predictions differ from an independent implementation's (relative error {worst:.1g}): {positions} "
+        "positions, {attentions} attention, a norm, a residual or a layer does not match the config"
+    ),
+    english(
+        "BLEU counts the characters of Japanese; to count words, as published scores do, pip install 'sacrebleu[ja]'"
+    ),
+    english("a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong"),
+    english("{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities"),
+    english("{what} does not give the losses of the network without dropout: dropout stays on in evaluation"),
+    english("{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    english("{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    english("texts whose class only word order reveals; chance: the best reader that ignores it"),
+    english("each micro-batch is divided by its own number of targets instead of the whole step's"),
+    english("{what} changes the predictions (by up to {change:.2g} in a logit)"),
+    english("the head starts fresh: it predicts something else than before"),
+    english("skipped: not enough memory ({error})"),
+    english("the update of {name} is not that of {kind} with {settings}"),
+    english("the model can tell token order ({schemes} positions)"),
+    english("objective.kind = 'next-token', and byte pairs"),
+    english("the number that comes after the last speech's"),
+    english("the class is in nothing that the model reads"),
+    english("tokenizer = 'words' and a text"),
+)
+# Single words that fill gaps and, unless they are quoted, are no names there.
+SAID = {
+    *(english("loss"), english("gradient"), english("training"), english("validation"), english("test")),
+    *(english("stopped"), english("interrupted"), english("failed"), english("finished"), english("scoring")),
+}
+NAME = "name"  # a gap that a person filled: `test` is a run, not a split
+WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
+LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # how much a message must say beside its gaps
+
+
+@dataclass(frozen=True)
+class _Message:
+    pattern: str
+    tail: bool  # it goes on from another message: `, in training and scoring`
+    literals: tuple[str, ...]
+    names: tuple[str, ...]  # of its gaps, in order
+    said: tuple[tuple[str, str | None], ...]  # the translation: a literal, and the name of the gap after it
+
+    def fill(self, text: str) -> str | None:
+        at = 0
+        for literal in self.literals:
+            at = text.find(literal, at)
+            if at < 0:
+                return None
+            at += len(literal)
+        found = re.fullmatch(self.pattern, text, re.DOTALL)
+        if found is None:
+            return None
+        head, *gaps = found.groups()
+        values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
+        return told(head) + "".join(
+            literal if name is None else f"{literal}{_of(values[name], quoted=literal.endswith(QUOTE) or name == NAME)}"
+            for literal, name in self.said
+        )
+
+
+def told(text: str) -> str:
+    """Return a recorded English text in the language in use."""
+    return _told(text, language.code())
+
+
+@lru_cache(maxsize=4096)
+def _told(text: str, code: str) -> str:
+    exact, messages = _messages(code)
+    if not exact or not text:
+        return text
+    if text in exact:
+        return exact[text]
+    for message in messages:
+        said = message.fill(text)
+        if said is not None:
+            return said
+    for sign in APART:
+        head, found, rest = text.partition(sign)
+        if found and (parts := (told(head), told(rest))) != (head, rest):
+            return sign.join(parts)
+    return text
+
+
+def _of(value: str, *, quoted: bool) -> str:
+    """Return what fills a gap. What is quoted, other single words and command lines stay: they are names, or typed."""
+    words = value in SAID or (" " in value and not value.startswith(PROGRAM))
+    return told(value) if words and not quoted else value
+
+
+@lru_cache(maxsize=2)
+def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
+    """Return the messages without gaps, and those with gaps, the longest first."""
+    exact: dict[str, str] = {}
+    found: list[_Message] = []
+    for text, said in language.pairs():
+        try:
+            parts, others = _parsed(text), _parsed(said)
+        except ValueError:  # a brace that is no gap
+            parts = others = []
+        gaps = any(name is not None for _, name, _ in parts)
+        tail = text.startswith(TAILS) and any(WORD.search(literal) for literal, _, _ in parts or [(text, None, "")])
+        if not gaps:
+            exact[text] = said
+        if tail or (gaps and (sum(map(len, LETTERS.findall(text))) >= LEAST or any(spec for _, _, spec in parts))):
+            pattern = "(.*?)" if tail else "()"
+            pattern += "".join(
+                re.escape(literal) + (f"({NUMBER if spec else WORDS})" if name is not None else "")
+                for literal, name, spec in parts
+            )
+            literals = tuple(literal for literal, _, _ in parts if literal)
+            ends = tuple((literal, name) for literal, name, _ in others)
+            found.append(
+                _Message(pattern, tail, literals, tuple(name for _, name, _ in parts if name is not None), ends)
+            )
+    return exact, sorted(found, key=lambda one: (one.tail, -sum(map(len, one.literals))))
+
+
+def _parsed(text: str) -> list[tuple[str, str | None, str]]:
+    return [(literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(text)]

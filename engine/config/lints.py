@@ -1,0 +1,255 @@
+"""Settings that are valid but almost certainly unintended. A lint warns; the run continues."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
+from engine.config.keys import flatten
+from engine.config.model import PARTS, parts_of
+from engine.config.schema import RunConfig
+from engine.config.schemes import ATTENTIONS, SCHEMES
+
+
+@dataclass(frozen=True)
+class Lint:
+    key: str
+    text: str  # as it is recorded
+
+    @property
+    def words(self) -> str:
+        """The warning in the language in use, with its key."""
+        return tr("{name}: {text}", name=self.key, text=told(self.text))
+
+
+DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not
+TRAINED, USUAL = (
+    3,
+    0.1,
+)  # a training token costs as much as three scored ones; the share of a run's time that scoring may take
+QUICKLY = 1_000_000  # tokens; scoring fewer is quick
+
+
+Acts = tuple[str, Callable[[RunConfig], bool], str]
+
+
+def _of_schemes(key: str) -> Iterator[Acts]:
+    """Yield the settings that take effect only with some of the schemes that `key` selects."""
+    (section, _, choice), schemes = key.partition("."), SCHEMES[key]
+    for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
+        names = [name for name, scheme in schemes.items() if setting in scheme.settings]
+        acts = partial(lambda c, names: not names.isdisjoint(_chosen(c, section, choice)), names=set(names))
+        yield f"{section}.{setting}", acts, _needed(choice, names)
+
+
+def _needed(name: str, values: Sequence[object]) -> str:
+    return f"{name} = {' / '.join(map(repr, values))}"  # no word, so it is the same in every language
+
+
+def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
+    """Return the schemes that a setting selects: one, or one per kind of layer."""
+    chosen = {"attention": config.model.attentions, "position": config.model.positions}
+    return set(chosen[choice]) if choice in chosen else {getattr(getattr(config, section), choice)}
+
+
+def _of_parts() -> Iterator[Acts]:
+    """Yield the settings that take effect only with an optional part of the network."""
+    for name, row in PARTS.items():
+        for setting, values in row.settings.items():
+            yield (
+                f"model.{setting}",
+                partial(_is_on, name=name, values=values),
+                _needed(name, values) if values else name,
+            )
+
+
+def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
+    """Whether a part is on, with one of the given values if there are any."""
+    return name in parts_of(config.model) and (not values or getattr(config.model, name) in values)
+
+
+# Settings that act only with some value of another: (key, whether it acts, what it needs).
+ACTS: tuple[Acts, ...] = (
+    *_of_schemes("model.attention"),
+    *_of_schemes("model.position"),
+    *_of_parts(),
+    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
+    (
+        "model.source_length",
+        lambda c: c.has_source or c.task.longest_source(c) is not None,
+        english("an encoder-decoder, or objective.kind = 'summarization'"),
+    ),
+    ("model.norm_eps", lambda c: c.model.norm != "none", english("a norm")),
+    (
+        "model.init_std",
+        lambda c: c.model.init in ("normal", "scaled-normal"),
+        english("init = 'normal' or 'scaled-normal'"),
+    ),
+    ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
+    (
+        "data.words_size",
+        lambda c: c.data.tokenizer == "words" and not c.on_rows,
+        english("tokenizer = 'words' and plain text"),
+    ),
+    (
+        "data.across_documents",
+        lambda c: c.task.continues and c.data.tokenizer in ("bpe", "loaded"),
+        english("objective.kind = 'next-token' and byte-pair tokens"),
+    ),
+    *(
+        (key, lambda c, key=key: c.task.uses(key, c), where)
+        for key, where in (
+            ("data.max_length", english("objective.kind = 'translation' or 'summarization'")),
+            ("data.lowercase", "objective.kind = 'classification'"),
+            ("evaluation.beam", english("objective.kind = 'translation' or 'summarization'")),
+            ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
+            ("objective.span_form", "objective.kind = 'span-corruption'"),
+            ("objective.span_mean", english("objective.kind = 'span-corruption' and span_form = 't5'")),
+            ("objective.span_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
+            ("objective.cut_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
+        )
+    ),
+    *_of_schemes("optimizer.schedule"),
+    *_of_schemes("optimizer.kind"),
+    (
+        "optimizer.head_lr",
+        lambda c: c.model.head_bias or not c.model.tie_embeddings,
+        english("tie_embeddings = false or head_bias = true"),
+    ),
+)
+
+
+def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: int | None = None) -> Iterator[Lint]:
+    """Yield the warnings for a config with durations in steps, and its split sizes if known."""
+    model, train, optimizer, every = config.model, config.train, config.optimizer, config.evaluation.every
+    context = model.context_length
+    steps = train.steps if train.epochs is None else None  # None: the steps of an epoch depend on the corpus
+
+    if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
+        yield Lint(
+            "optimizer.warmup",
+            english(
+                "warm-up takes {warmup:,} steps, but the run ends after {steps:,}: the learning rate reaches "
+                "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
+                warmup=optimizer.warmup,
+                steps=steps,
+                share=steps / optimizer.warmup,
+                lr=optimizer.lr,
+                usual=max(1, steps // 10),
+            ),
+        )
+    averaged = 1.0 / (1.0 - train.ema)  # steps
+    if train.ema and steps and averaged > steps:
+        yield Lint(
+            "train.ema",
+            english(
+                "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
+                "close to the weights of the first step; a tenth of the run is usual (--set "
+                "train.ema={suggested:.6g})",
+                averaged=averaged,
+                steps=steps,
+                suggested=1.0 - 10.0 / max(20, steps),
+            ),
+        )
+    if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
+        yield Lint(
+            "model.context_length",
+            english(
+                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
+                "{windows} non-overlapping windows, so the model will memorize them",
+                context=context,
+                train_tokens=train_tokens,
+                windows=max(train_tokens // context, 1),
+            ),
+        )
+    if steps is not None and not 0 < every <= steps:
+        yield Lint(
+            "evaluation.every",
+            english(
+                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
+                "scored, so overfitting will not show",
+                steps=steps,
+                every=every,
+            ),
+        )
+    between = min(every or train.steps, train.steps)
+    if not config.on_rows and validation_tokens is not None and steps is not None and between > 0:
+        targets = config.window_targets
+        trained = TRAINED * between * train.batch_size * train.accumulation * targets
+        scored = validation_tokens * targets // config.stride
+        if scored > max(trained, QUICKLY):
+            share = config.data.validation_fraction * USUAL * trained / scored
+            yield Lint(
+                "data.validation_fraction",
+                english(
+                    "each evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} would score enough of "
+                    "the text",
+                    scored=scored,
+                    ratio=scored / trained,
+                    between=between,
+                    share=share,
+                ),
+            )
+    own, usual = flatten(config.dump()), flatten(RunConfig().dump())
+    idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
+    if idle:
+        others = "".join(
+            english("; {other} has no effect either (needs {there})", other=other, there=there)
+            for other, there in idle[1:]
+        )
+        yield Lint(
+            idle[0][0],
+            english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others),
+        )
+    for attention in model.attentions:
+        saves_from = ATTENTIONS[attention].saves_from(model)
+        if saves_from is None:
+            yield Lint(
+                "model.attention",
+                english(
+                    "'{attention}' is computed with a dense mask, so it is no cheaper than 'global'",
+                    attention=attention,
+                ),
+            )
+        elif context < saves_from:
+            text = english(
+                "'{attention}' saves no time at a context of {context}", attention=attention, context=context
+            )
+            yield Lint(
+                "model.attention",
+                english(
+                    "{claim}; it saves time only from about {saves_from:,} on (`check` measures the break-even point "
+                    "here)",
+                    claim=text,
+                    saves_from=saves_from,
+                ),
+            )
+    if len(model.layers) > model.depth:
+        unused = (
+            english("the last {count} are", count=count)
+            if (count := len(model.layers) - model.depth) > 1
+            else english("the last is")
+        )
+        yield Lint(
+            "model.layers",
+            english(
+                "lists {listed} layers, but the network has {depth}: {which} unused",
+                listed=len(model.layers),
+                depth=model.depth,
+                which=unused,
+            ),
+        )
+    layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
+    post_norm = model.norm != "none" and model.norm_placement == "post"
+    if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:
+        yield Lint(
+            "optimizer.warmup",
+            english(
+                "is 0, but with post-norm over {layers} layers the gradients are largest at the start, so "
+                "such a model often gets stuck at the unigram loss (Xiong et al. 2020); --set "
+                "optimizer.warmup=1000, or use norm_placement = 'pre'",
+                layers=layers,
+            ),
+        )

@@ -1,0 +1,266 @@
+"""The measures of an evaluation, in one table that every chart, table, verdict and export reads.
+
+Imports neither torch nor any drawing code. A probe is measured like any other share; `probe` makes the row for a
+corpus's own probes, which are not listed here.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.language import english, tr
+
+_BAND = re.compile(r"[<>=\s@]")
+_STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
+
+
+MOST_UNKNOWN = 0.25  # of a split's tokens: above this, most of a word model's bits go into spelling unknown words
+
+
+@dataclass(frozen=True)
+class Mean:
+    mean: float  # in the unit of the values
+    half: float | None  # half the width of its 95 % t interval; None with one value
+    n: int  # values
+    sd: float | None  # standard deviation over seeds, with n - 1; None with one value
+    interval: tuple[float, float] | None = None  # for a share, its 95 % interval within 0 and 1; None if unknown
+
+
+@dataclass(frozen=True)
+class Measure:
+    key: str  # its field in an evaluation's record, or the probe's name
+    name: str  # in English, in tables, charts and sentences; `tr` translates it
+    # what the number means when shown by itself, with placeholders `{unit}` and `{floor}`; "" if the name says it all
+    about: str = ""
+    lower: bool = False  # whether lower is better
+    share: bool = False  # whether it lies between 0 and 1 and is shown as a percentage
+    probe: bool = False  # whether it is the share of a probe's questions answered correctly
+    asks: str = ""  # what a probe asks; "" if unknown
+    digits: int = 4  # decimals in a comparison
+    exact: str = "{:.4f}"  # its format when shown by itself
+    brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
+    margin: float = 0.0  # the smallest difference that matters; 0.0 if variants are not compared on it
+    charted: bool = False  # whether a run's charts offer it
+    tabled: bool = False  # whether a report's table of evaluations includes it
+    of_loss: Callable[[float], float] | None = None  # computes it from a loss; None if only an evaluation can tell
+    selects: str = ""  # the checkpoint that it chooses as the best; "" if it cannot
+    tolerance: tuple[float, float] = (0.0, 0.0)  # (relative, absolute) allowed when another machine computes it again
+
+    @property
+    def family(self) -> str:
+        return family(self.key)
+
+    @property
+    def title(self) -> str:
+        """The title of its column: `near recall` for `recall<110`."""
+        return probe_name(self.key)
+
+    @property
+    def judged(self) -> bool:
+        """Whether variants are compared on it, and so corrected for multiple comparisons."""
+        return self.margin > 0.0
+
+    @property
+    def unit(self) -> str:
+        """The unit of `amount`; "" if it has none."""
+        return "%" if self.share else ""
+
+    def amount(self, value: float, *, sign: bool = False) -> str:
+        """Return a value formatted for a comparison, without its unit."""
+        scaled = value * 100 if self.share else value
+        shown = f"{scaled:{'+' if sign else ''}.{self.digits}f}"
+        return shown if abs(scaled) < 1e6 else f"{scaled:{'+' if sign else ''}.4g}"
+
+    def spread(self, found: Mean, *, sign: bool = False) -> str:
+        """Return `1.2431 ± 0.0031`, or `97.1 [90.2, 99.8]` for a share; just the value if there is no interval."""
+        own = self.amount(found.mean, sign=sign)
+        if not self.share:
+            return own if found.half is None else f"{own} ± {self.amount(found.half)}"
+        if found.interval is None:
+            return own
+        low, high = (self.amount(end, sign=sign) for end in found.interval)
+        return f"{own} [{low}, {high}]"
+
+
+def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measure:
+    return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
+
+
+def probe(key: str, name: str = "", **more: Any) -> Measure:
+    """Return the measure of a probe; its name says what the key does unless given."""
+    return _share(key, name or probe_name(key), probe=True, margin=0.02, **more)
+
+
+ROUGE = (english("rouge_1"), english("rouge_2"), english("rouge_l"))
+BANDS = (english("near recall"), english("far recall"))  # of the built-in corpora
+
+
+def probe_name(key: str) -> str:
+    """Return a probe's name in English: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
+    found = _STRETCH.fullmatch(key)
+    return key if found is None else f"{'near' if found[2] == '<' else 'far'} {found[1]}"
+
+
+def how_far_back(key: str) -> str:
+    """Return where the answers of a probe stand: `under 110 characters back`; "" if anywhere."""
+    found = _STRETCH.fullmatch(key)
+    if found is None:
+        return ""
+    return (
+        tr("under {found} characters back", found=found[3])
+        if found[2] == "<"
+        else tr("{found} or more characters back", found=found[3])
+    )
+
+
+MEASURES = (
+    Measure(
+        "loss",
+        english("loss"),
+        english("loss, nats per {unit}"),
+        lower=True,
+        margin=0.01,  # nats: one percent of perplexity
+        charted=True,
+        tabled=True,
+        of_loss=lambda loss: loss,
+        selects=english("the lowest validation loss"),
+        tolerance=(1e-4, 0.0),
+    ),
+    Measure(
+        "perplexity",
+        english("perplexity"),
+        lower=True,
+        brief="{:.3f}",
+        charted=True,
+        tabled=True,
+        of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
+        tolerance=(1e-3, 0.0),
+    ),
+    Measure(
+        english("bits_per_character"),
+        english("bits per character"),
+        lower=True,
+        charted=True,
+        tabled=True,
+        tolerance=(1e-4, 0.0),
+    ),
+    Measure(
+        english("bits_per_byte"),
+        english("bits per byte"),
+        lower=True,
+        charted=True,
+        tabled=True,
+        tolerance=(1e-4, 0.0),
+    ),
+    Measure(
+        english("word_perplexity"),
+        english("word perplexity"),
+        lower=True,
+        digits=2,
+        exact="{:.2f}",
+        brief="{:.2f}",
+        charted=True,
+        tabled=True,
+        tolerance=(1e-3, 0.0),
+    ),
+    _share("unknown", english("<unk> share"), lower=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)),
+    _share(
+        "accuracy",
+        english("accuracy"),
+        about=english("accuracy of the most likely token"),
+        margin=0.01,
+        charted=True,
+        tabled=True,
+        selects=english("the most texts classified correctly"),
+        tolerance=(0.0, 2e-3),
+    ),
+    _share(
+        english("macro_f1"),
+        english("macro F1"),
+        about=english("F1, averaged over classes"),
+        margin=0.01,
+        selects=english("the best F1, averaged over classes"),
+        charted=True,
+        tabled=True,
+        tolerance=(0.0, 5e-3),
+    ),
+    Measure(
+        "excess",
+        english("loss above the floor"),
+        english("above the {floor}, nats per character"),
+        lower=True,
+        exact="{:+.4f}",
+        brief="{:+.4f}",
+        tabled=True,
+        tolerance=(0.0, 1e-3),
+    ),
+    Measure(
+        english("honest_loss"),
+        english("honest loss"),
+        english("loss on answers that cannot be copied, nats"),
+        lower=True,
+        tolerance=(1e-4, 1e-3),
+    ),
+    Measure(
+        english("nanogpt_loss"),
+        english("nanoGPT loss"),
+        english("loss on nanoGPT's random batches, nats"),
+        lower=True,
+        tolerance=(1e-4, 0.0),
+    ),
+    *(
+        Measure(
+            key,
+            name,
+            digits=1,
+            exact="{:.2f}",
+            brief=brief,
+            margin=0.5,
+            charted=True,
+            tabled=True,
+            selects=selects,
+            tolerance=(0.0, 1.0),
+        )
+        for key, name, brief, selects in (
+            ("bleu", "BLEU", "{:.2f}", english("the best BLEU")),
+            ("chrf", "chrF", "{:.1f}", ""),
+            (ROUGE[0], "ROUGE-1", "{:.1f}", english("the best ROUGE-1")),
+            (ROUGE[1], "ROUGE-2", "{:.1f}", english("the best ROUGE-2")),
+            (ROUGE[2], "ROUGE-L", "{:.1f}", english("the best ROUGE-L")),
+        )
+    ),
+    _share(
+        "copied",
+        english("copied words"),
+        about=english("words that occur in the article"),
+        charted=True,
+        tabled=True,
+        tolerance=(0.0, 0.02),
+    ),
+    _share(
+        english("exact_match"),
+        english("exact match"),
+        about=english("exactly right"),
+        margin=0.02,
+        selects=english("the most exact matches"),
+        charted=True,
+        tolerance=(0.0, 0.02),
+    ),
+    probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact from a document")),
+    probe("recall-reworded", english("recall, reworded"), charted=True),
+    probe("recall-continued", english("recall, continued"), charted=True),
+    probe(english("counter"), asks=tr("the number after the previous speech's")),
+    probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
+    probe(english("bracket"), asks=tr("which bracket closes the open one")),
+    probe(english("order"), asks=tr("the class of a text when only word order reveals it")),
+    probe(english("bind"), asks=tr("whose sign this is")),
+)
+MEASURE = {measure.key: measure for measure in MEASURES}
+SELECTS = {measure.key: measure.selects for measure in MEASURES if measure.selects}  # for `evaluation.select`
+
+
+def family(name: str) -> str:
+    """Return the name that all bands of a probe share: `recall` for `recall<110`."""
+    return _BAND.split(name, maxsplit=1)[0] or name

@@ -1,0 +1,139 @@
+"""Memory: a step that does not fit is split, and the estimate is close to the measured peak."""
+
+from functools import partial
+
+import torch
+
+from engine.base.language import english
+from engine.capabilities import with_value
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.proofs.bench.memory import training_peak
+from engine.proofs.device.result import Context, Figure, Proof, Result, failed, judged, skipped
+from engine.proofs.device.resuming import small_run, trained
+from engine.runs.files import read_json, read_lines
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from engine.training.assemble import assemble
+
+FITS = 2  # windows that fit on the simulated device
+WINDOWS = 8
+LOSS = 1e-5  # nats, between a step in pieces and a whole one
+NEAR = 0.25  # of the measured peak
+# One of each kind of network. On a CPU, variants of the baseline become variants of the demo, which is quicker.
+ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
+
+
+def memory_proofs() -> list[Proof]:
+    return [
+        Proof(english("out of memory (simulated), handled by auto_batch"), "memory", cut_planted, seconds=4.0),
+        Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", cut_really, seconds=8.0),
+        *(
+            Proof(
+                english("memory estimate, {name}", name=name),
+                english("memory estimates"),
+                partial(estimated, name),
+                seconds=8.0,
+                limit=180.0,
+            )
+            for name in ESTIMATED
+        ),
+    ]
+
+
+def cut_planted(context: Context) -> Result:
+    """On a device with room for few windows, a run with auto_batch has the same losses; without it, the run fails."""
+
+    def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        if model.training and len(inputs[0]) > FITS:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    # With Muon in bf16, a rounding difference of one bit would grow beyond the tolerance.
+    config = with_value(small_run(dropout=0.0, batch_size=WINDOWS), "optimizer.kind", "adamw")
+    whole = trained(context, "whole", config)
+    pieces = trained(context, "pieces", with_value(config, "train.auto_batch", True), hook=crowded)
+    ready = assemble(config, runs_dir=context.folder, name="refused", device=context.device)
+    ready.trainer.model.register_forward_pre_hook(crowded)
+    refused = ready.trainer.run()
+    if refused.state != "failed" or "auto_batch=true" not in refused.reason:
+        return failed(
+            english("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
+        )
+    cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
+    losses = [
+        [record["loss"] for record in read_lines(run / "metrics.jsonl") if record["kind"] == "train"]
+        for run in (whole, pieces)
+    ]
+    apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
+    right = english(
+        "{windows} windows give the same losses whole or in {cut} pieces; without auto_batch, the error says what to "
+        "do",
+        windows=WINDOWS,
+        cut=cut,
+    )
+    wrong = english("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
+    return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
+
+
+def cut_really(context: Context) -> Result:
+    """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
+    if not context.on_cuda:
+        return skipped(english("only CUDA's allocator can be limited"))
+    device = torch.device(context.device)
+    tables = presets.resolve(presets.find("baseline")).dump()
+    tables["train"] |= {"steps": 2, "auto_batch": True, "precision": "fp32"}
+    tables["data"] |= {"corpus_size": 100_000}
+    tables["evaluation"] |= {"every": 0, "sample_every": 0, "sample_length": 0}
+    config = RunConfig.model_validate(tables)
+    ready = assemble(config, runs_dir=context.folder, name="small", device=context.device)
+    ready.trainer.begin()  # run the leak probe and the checks before the limit is set
+    ready.trainer.stepper.records = False  # a recorded graph would keep its memory
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    ready.trainer.stepper.step(1)
+    torch.cuda.synchronize(device)
+    peak = torch.cuda.max_memory_allocated(device)
+    ready.trainer.stepper.optimizer.zero_grad(set_to_none=True)
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(device).total_memory
+    held = torch.cuda.memory_allocated(device)
+    torch.cuda.set_per_process_memory_fraction(min(1.0, (held + 0.6 * (peak - held)) / total), device)
+    try:
+        ready.trainer.advance()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        torch.cuda.empty_cache()
+    cut = ready.trainer.state.pieces
+    ready.trainer.writer.close("stopped")
+    right, wrong = (
+        english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut),
+        english("the step was never cut into pieces"),
+    )
+    return judged(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
+
+
+def estimated(name: str, context: Context) -> Result:
+    """Compare the estimate of a preset's training memory with its measured peak."""
+    preset = presets.find(name)
+    config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
+    peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
+    if peak.measured is None or peak.ratio is None:
+        return skipped(english("the peak cannot be measured on this system"))
+    figures: dict[str, Figure] = {
+        "estimate_bytes": peak.estimate,
+        "measured_bytes": peak.measured,
+        "estimate_over_measured": round(peak.ratio, 3),
+    }
+    said = english(
+        "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",
+        estimate=peak.estimate / 2**20,
+        measured=peak.measured / 2**20,
+        ratio=peak.ratio,
+    )
+    return judged(
+        abs(peak.ratio - 1.0) <= NEAR,
+        said,
+        english("{said}, off by more than {near:.0%}", said=said, near=NEAR),
+        **figures,
+    )

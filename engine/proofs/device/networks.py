@@ -1,0 +1,123 @@
+"""Every preset in miniature on the device: its losses in each precision, its cache, and its leak probe."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+
+from engine.base.language import english
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.evaluation.checks import redraw
+from engine.model.numerics import set_fp32_matmul
+from engine.model.transformer import build_model
+from engine.proofs.bench.cases import PRECISIONS
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, judged
+from engine.runs.verdict import LEAK, OK
+from engine.tasks.task import Task, make_task
+from engine.training.inspector import probed
+from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
+from engine.training.step import Stepper
+
+STEPS = 20
+# Largest relative difference of the first step's loss and gradient norm from the CPU's in fp32. "fp32-fast" is TF32 on
+# a GPU (11 significant bits) and bf16 products on a CPU (8 bits).
+FIRST_STEP: Mapping[str, tuple[float, float]] = {
+    "fp32": (1e-5, 1e-4),
+    "fp32-fast": (1e-2, 5e-2),
+    "bf16": (1e-2, 5e-2),
+}
+# Largest difference of cached fp32 logits from a full pass's, relative to the largest: sums run in another order.
+CACHED = 1e-4
+READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read one by one
+
+
+def preset_proofs() -> list[Proof]:
+    names = (preset.name for preset in presets.list_presets())
+    return [Proof(english("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
+
+
+def preset(name: str, context: Context, steps: int = STEPS) -> Result:
+    """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
+    device = torch.device(context.device)
+    tables = presets.resolve(presets.find(name)).miniature().dump()
+    tables["train"] |= {"steps": steps, "threads": THREADS}
+    config = RunConfig.model_validate(tables)
+    task = make_task(config, None)
+    config = task.resolved(config, f"preset '{name}'", THREADS)
+    expected = _first_step(config, task, "fp32", torch.device("cpu"))
+    figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
+    wrong = []
+    for precision, allowed in FIRST_STEP.items():
+        found = _first_step(config, task, precision, device)
+        for what, one, other, limit in zip(
+            (english("loss"), english("gradient")), found, expected, allowed, strict=True
+        ):
+            figures[f"first_{what}_difference_{precision}"] = apart = abs(one - other) / abs(other)
+            if not apart <= limit:
+                wrong.append(
+                    english(
+                        "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
+                        what=what,
+                        precision=precision,
+                        found=one,
+                        expected=other,
+                    )
+                )
+        stepper = _stepper(config, task, precision, device)
+        for step in range(1, steps + 1):
+            result = stepper.step(step)
+            last = result.read()[0] / result.n_targets  # raises if it is not finite
+        set_fp32_matmul("exact")
+        figures[f"last_loss_{precision}"] = last
+    model, batches = stepper.model, stepper.batches
+    model.eval()
+    if model.has_cache:
+        inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
+        figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
+        if not apart <= CACHED:
+            wrong.append(
+                english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
+            )
+    leak = probed(config, model, batches, when="after", step=steps)
+    intended = OK if config.task.leak(config) is None else LEAK
+    if leak.verdict != intended:
+        wrong.append(
+            english(
+                "leak probe: {verdict} instead of {intended}: {why}",
+                verdict=leak.verdict,
+                intended=intended,
+                why=leak.why,
+            )
+        )
+    said = english(
+        "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
+        "leaks only where intended",
+        steps=steps,
+        first_step=", ".join(FIRST_STEP),
+    )
+    return judged(not wrong, said, "; ".join(wrong), **figures)
+
+
+def _first_step(config: RunConfig, task: Task, precision: str, device: torch.device) -> tuple[float, float]:
+    """Return (nats per target, norm of the gradient) of a step whose weights predict far from uniformly.
+
+    It has no dropout, whose random numbers differ between devices.
+    """
+    config = config.model_copy(update={"model": config.model.model_copy(update=NO_DROPOUT)})
+    stepper = _stepper(config, task, precision, device)
+    twin = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed)
+    redraw(twin)
+    stepper.model.load_state_dict(twin.state_dict())
+    result = stepper.step(1)
+    nll, norm = result.read()
+    return nll / result.n_targets, norm
+
+
+def _stepper(config: RunConfig, task: Task, precision: str, device: torch.device) -> Stepper:
+    chosen, matmul = PRECISIONS[precision]
+    train = config.train.model_copy(update={"precision": chosen, "fp32_matmul": matmul})
+    config = config.model_copy(update={"train": train})
+    set_fp32_matmul(matmul)
+    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, device)
+    return Stepper(config, model, task.batches(config, device))

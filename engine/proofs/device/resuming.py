@@ -1,0 +1,259 @@
+"""Runs that end early and are resumed: in the same process, in another, on another device, after losing the device."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.base.language import english
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, failed, judged, skipped
+from engine.proofs.device.worker import Ended, Worker
+from engine.runs.commands import Command
+from engine.runs.control import Control
+from engine.runs.reader import RunReader
+from engine.runs.twins import fingerprint
+from engine.training import checkpoint
+from engine.training.assemble import Ready, assemble, resume
+from engine.training.self_check import DROPOUTS
+
+STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
+LOST, SAVED = 7, 4  # the step in which the device is lost, and the newest checkpoint by then
+# CUDA's message when a kernel has failed; `is_device_failure` recognizes its beginning.
+PLANTED = "CUDA error: unspecified launch failure"
+CHILD = 100.0  # seconds for a call in another process
+
+
+def resuming_proofs() -> list[Proof]:
+    """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
+    named: dict[str, Callable[[str, Context], Result]] = {
+        english("the same run twice, {precision}"): repeats,
+        english("resumed in the same process, {precision}"): partial(resumes, False),
+        english("resumed in another process, {precision}"): partial(resumes, True),
+    }
+    return [
+        *(
+            Proof(name.format(precision=precision), "resume", partial(run, precision), seconds=6.0)
+            for precision in ("fp32", "bf16")
+            for name, run in named.items()
+        ),
+        Proof(english("saved on the device, loaded on the CPU, and back"), "resume", crosses_devices, seconds=5.0),
+        *(
+            Proof(name, "resume", partial(loses_device, really), 12.0, 240.0)
+            for name, really in (
+                (english("device lost (simulated), then resumed"), False),
+                (english("device lost (kernel failure), then resumed"), True),
+            )
+        ),
+    ]
+
+
+class _StopAfter(Control):
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._left = steps + 1  # the trainer also polls before its first step
+
+    def poll(self) -> Command | None:
+        self._left -= 1
+        if self._left == 0:
+            self.request(Command.STOP, english("stopped by a proof"))
+        return super().poll()
+
+
+def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
+    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps."""
+    tables = presets.resolve(presets.find("demo")).miniature().dump()
+    tables["train"] |= {"steps": STEPS, "accumulation": 2, "precision": "fp32"} | train
+    tables["model"] |= dict.fromkeys(DROPOUTS, dropout)
+    return RunConfig.model_validate(tables)
+
+
+def left_behind(run: Path) -> dict[str, bytes]:
+    """What a finished run leaves, without timings: equal for two runs that are bit-identical."""
+    last = checkpoint.find(RunReader(run), "last")
+    return {
+        "metrics": fingerprint(run).encode(),
+        "samples": (run / "samples.jsonl").read_bytes(),
+        "weights": (last / checkpoint.WEIGHTS).read_bytes(),
+        "moments": (last / checkpoint.OPTIMIZER).read_bytes(),
+    }
+
+
+def trained(
+    context: Context,
+    name: str,
+    config: RunConfig,
+    *,
+    stop_after: int | None = None,
+    hook: Callable[..., None] | None = None,
+) -> Path:
+    """Train a run to its end, or to a step, and return its folder; `hook` is called before each forward pass."""
+    control = None if stop_after is None else _StopAfter(stop_after)
+    ready = assemble(config, runs_dir=context.folder, name=name, device=context.device, control=control)
+    if hook is not None:
+        ready.trainer.model.register_forward_pre_hook(hook)
+    _end(ready, "finished" if stop_after is None else "stopped")
+    return ready.path
+
+
+def _end(ready: Ready, state: str) -> None:
+    outcome = ready.trainer.run()
+    if outcome.state != state:
+        raise RuntimeError(f"{ready.path.name}: {outcome.state}, {outcome.step}: {outcome.reason}")
+
+
+def _compared(one: Path, other: Path, said: str) -> Result:
+    """Judge whether two runs left the same files, and if not, how far apart their weights are."""
+    ours, theirs = left_behind(one), left_behind(other)
+    differ = [what for what in ours if ours[what] != theirs[what]]
+    apart = 0.0
+    if differ:
+        weights = [
+            checkpoint.load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS)
+            for run in (one, other)
+        ]
+        largest = max(float(value.abs().max()) for value in weights[0].values())
+        apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
+    wrong = english(
+        "not bit-identical: {differ} differ (relative difference in the weights: {apart:.2g})",
+        differ=", ".join(differ),
+        apart=apart,
+    )
+    return judged(
+        not differ,
+        english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
+        wrong,
+        weights_difference=apart,
+    )
+
+
+def repeats(precision: str, context: Context) -> Result:
+    """Two undisturbed runs of one config: unless these agree, no resumed run can."""
+    config = small_run(precision=precision)
+    one, other = (trained(context, name, config) for name in ("one", "other"))
+    return _compared(one, other, english("{steps} steps", steps=STEPS))
+
+
+def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
+    config = small_run(precision=precision)
+    whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
+    if elsewhere:
+        with Worker(context.folder / "log.txt") as other:
+            other.call(go_on, stopped, context.device, limit=CHILD)
+    else:
+        _end(resume(stopped, device=context.device), "finished")
+    return _compared(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
+
+
+def go_on(run: Path, device: str) -> None:
+    torch.set_num_threads(THREADS)
+    _end(resume(run, device=device), "finished")
+
+
+def crosses_devices(context: Context) -> Result:
+    """A checkpoint from the device is loaded, trained and saved on the CPU, then loaded on the device again."""
+    config = small_run()
+    ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
+    _end(ready, "stopped")
+    reader = RunReader(ready.path)
+    weights = checkpoint.weights_of(ready.trainer.model)
+    wrong = []
+    for device in ("cpu", context.device):
+        if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
+            wrong.append(
+                english(
+                    "weights saved on {saved_on} differ when loaded on {loaded_on}",
+                    saved_on=context.device,
+                    loaded_on=device,
+                )
+            )
+    on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
+    wrong += _state_differs(ready, on_cpu)
+    _end(on_cpu, "stopped")
+    back = resume(ready.path, device=context.device)
+    wrong += _state_differs(on_cpu, back)
+    _end(back, "finished")
+    said = english(
+        "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
+        device=context.device,
+    )
+    return judged(not wrong, said, "; ".join(wrong), tensors=len(weights))
+
+
+def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
+    one, other = (
+        checkpoint.weights_of(ready.trainer.model)
+        | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
+        for ready in (saved, loaded)
+    )
+    wrong = english(
+        "state saved on {device} differs when loaded on {device2}",
+        device=saved.trainer.device,
+        device2=loaded.trainer.device,
+    )
+    return [] if _equal(one, other) else [wrong]
+
+
+def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def loses_device(really: bool, context: Context) -> Result:
+    """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
+
+    `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
+    """
+    if really and not context.on_cuda:
+        return skipped(english("only a CUDA kernel can fail like this"))
+    config = small_run()
+    whole = trained(context, "whole", config)
+    with Worker(context.folder / "log.txt") as broken:
+        try:
+            state, reason, step = broken.call(_broken, config, context.folder, context.device, really, limit=CHILD)
+        except Ended as error:
+            return failed(english("the training process died with its device: {error}", error=error))
+    run = context.folder / "broken"
+    figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
+    expected = english("step {saved} is the last one saved", saved=SAVED)
+    if state != "failed" or step != SAVED or expected not in reason:
+        return failed(
+            english(
+                "expected a failed run with its checkpoint at step {saved}, but the run's state is {state}: {reason}",
+                state=state,
+                saved=SAVED,
+                reason=reason,
+            ),
+            **figures,
+        )
+    with Worker(context.folder / "log.txt") as fresh:
+        fresh.call(go_on, run, context.device, limit=CHILD)
+    compared = _compared(
+        whole,
+        run,
+        english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED),
+    )
+    return Result(compared.status, compared.why, {**figures, **compared.figures})
+
+
+def _broken(config: RunConfig, root: Path, device: str, really: bool) -> tuple[str, str, int]:
+    """(state, reason, step of the newest checkpoint) of a run whose device breaks in step `LOST`."""
+    torch.set_num_threads(THREADS)
+    ready = assemble(config, runs_dir=root, name="broken", device=device)
+    stepper, step_as_meant = ready.trainer.stepper, ready.trainer.stepper.step
+
+    def broken(step: int, **given: Any) -> Any:
+        if step == LOST and not really:
+            raise torch.AcceleratorError(PLANTED)
+        if step == LOST:
+            row = torch.zeros(4, device=stepper.device)
+            row[torch.full((4,), 10**6, device=stepper.device)]  # out of bounds: the kernel asserts
+        return step_as_meant(step, **given)
+
+    stepper.step = broken  # type: ignore[method-assign]
+    outcome = ready.trainer.run()
+    folder, _ = checkpoint.newest_intact(ready.path)
+    return outcome.state, outcome.reason, int(folder.name.removeprefix("step-"))

@@ -1,0 +1,158 @@
+"""Optimisations that must not change results: recorded and compiled steps, and steps that never wait."""
+
+import importlib.util
+import os
+import shutil
+import sysconfig
+import time
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from engine.base.language import english
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.config.schemes import POSITIONS
+from engine.model.numerics import make_repeatable, set_fp32_matmul
+from engine.proofs.bench.cases import PRECISIONS, BenchmarkSpec, steps_of
+from engine.proofs.bench.measure import interleaved
+from engine.proofs.device.result import Context, Figure, Proof, Result, judged, passed, skipped
+from engine.training.self_check import DROPOUTS, NO_DROPOUT
+from engine.training.step import Stepper
+
+DROPPED = dict.fromkeys(DROPOUTS, 0.1)  # so that random numbers are compared, too
+COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
+PARITY_STEPS = 5
+SECONDS, ROUNDS = 0.6, 3  # of each contender
+
+
+def speed_proofs() -> list[Proof]:
+    return [
+        *(
+            Proof(
+                english("no wait for the device between log points, {precision}", precision=precision),
+                "waiting",
+                partial(waits, precision),
+            )
+            for precision in PRECISIONS
+        ),
+        *(
+            Proof(english("recorded steps, {precision}", precision=precision), "record", partial(recorded, precision))
+            for precision in PRECISIONS
+        ),
+        *(
+            Proof(
+                english("compiled steps, {precision}", precision=precision),
+                "compile",
+                partial(compiles, precision),
+                seconds=40.0,
+                limit=200.0,
+            )
+            for precision in COMPILED
+        ),
+    ]
+
+
+def without_compiler(context: Context) -> str:
+    compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
+    if not any(shutil.which(name) for name in compilers if name):
+        return english("torch.compile needs a C compiler, but there is none on PATH")
+    if context.on_cuda and importlib.util.find_spec("triton") is None:
+        return english("torch.compile needs triton on CUDA, but it is not installed")
+    if context.on_cuda and not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        return english("triton needs Python's headers, but they are not installed")
+    return ""
+
+
+def compiles(precision: str, context: Context) -> Result:
+    """Compiled steps give the losses of plain ones; compiling and both kinds of step are timed."""
+    if why := without_compiler(context):
+        return skipped(why)
+    uncompiled, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
+    expected = _losses(uncompiled, PARITY_STEPS)
+    started = time.perf_counter()
+    found = _losses(compiled, 1)
+    compiling = time.perf_counter() - started
+    found += _losses(compiled, PARITY_STEPS - 1, first=2)
+    apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
+    figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
+    if not apart <= COMPILED[precision]:
+        return judged(False, "", english("compiled losses differ (relative error {apart:.2g})", apart=apart), **figures)
+    contenders = {"compiled": steps_of(compiled, PARITY_STEPS), "plain": steps_of(uncompiled, PARITY_STEPS)}
+    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    ratio = fast.median / slow.median
+    figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
+    return passed(
+        english(
+            "losses match after {compiling:.0f} s of compiling; {ratio:.2f} × as fast",
+            compiling=compiling,
+            ratio=ratio,
+        ),
+        **figures,
+    )
+
+
+def recorded(precision: str, context: Context) -> Result:
+    """Steps of the demo give the same losses and weights whether they are replayed as a CUDA graph, taken plainly, or
+    taken plainly once more; recorded and plain steps are timed.
+    """
+    if not context.on_cuda:
+        return skipped(english("steps can only be recorded on CUDA"))
+    steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
+    for name, stepper in steppers.items():
+        make_repeatable(stepper.device)
+        stepper.records &= name == "recorded"
+    losses = [_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
+    weights = [[weight.detach().clone() for weight in stepper.model.parameters()] for stepper in steppers.values()]
+    same, repeated = (
+        losses[1] == losses[other] and all(map(torch.equal, weights[1], weights[other])) for other in (0, 2)
+    )
+    contenders = {name: steps_of(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
+    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    ratio = fast.median / slow.median
+    kept = steppers["recorded"].records
+    wrong = english("plain steps are not repeatable") if not repeated else english("recorded and plain steps differ")
+    return judged(
+        same and repeated and kept,
+        english("bit-identical to plain steps after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
+        wrong if kept else english("the steps could not be recorded"),
+        recorded_tokens_per_second=fast.median,
+        plain_tokens_per_second=slow.median,
+    )
+
+
+def _stepper(precision: str, compile_: str, context: Context, **model: object) -> Stepper:
+    tables = presets.resolve(presets.find("demo")).dump()
+    tables["model"] |= NO_DROPOUT | model
+    tables["train"]["compile"] = compile_
+    config, device = RunConfig.model_validate(tables), torch.device(context.device)
+    spec = BenchmarkSpec(config, (precision,), (), device, torch.get_num_threads(), ROUNDS, SECONDS)
+    config = spec.resolved(config, precision)
+    set_fp32_matmul(config.train.fp32_matmul)
+    return spec.stepper(config)
+
+
+def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
+    results = [stepper.step(step) for step in range(first, first + steps)]
+    return [result.read()[0] / result.n_targets for result in results]
+
+
+def waits(precision: str, context: Context) -> Result:
+    """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
+    if not context.on_cuda:
+        return skipped(english("only CUDA reports where the host waits"))
+    for position in POSITIONS:
+        stepper = _stepper(precision, "never", context, position=position)
+        _losses(stepper, 2)
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            results = [stepper.step(step) for step in range(3, 9)]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        for result in results:
+            result.read()
+    return passed(
+        english("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
+    )

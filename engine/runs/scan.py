@@ -1,0 +1,93 @@
+"""Scan a runs folder repeatedly: list its runs, and reread each only if its files changed.
+
+Called in a thread; never raises. Runs at rest are checked every `RESTING` seconds, others each time.
+"""
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from engine.base.errors import reason
+from engine.base.language import tr
+from engine.runs.tail import Stamp, stamp
+
+RESTING = 2.0  # seconds between looks at runs that neither train nor wait
+FORGIVEN = 3  # looks a run may seem damaged: it may be half-written
+BORN = "run.json"
+T = TypeVar("T")
+
+
+@dataclass
+class _Kept(Generic[T]):
+    found: T
+    stamps: tuple[Stamp, ...]
+    misses: int = 0
+
+
+class RunsScan(Generic[T]):
+    def __init__(
+        self,
+        runs_dir: Path,  # need not exist
+        files: Sequence[str],  # of a run, that `read` depends on
+        read: Callable[[Path], T],
+        moving: Callable[[T], bool],  # whether it may change without its files: its process may die
+        broke: Callable[[T, T], bool],  # whether what was read is newly damaged
+    ) -> None:
+        self._runs_dir, self._files = runs_dir, (BORN, *files)
+        self._read, self._moving, self._broke = read, moving, broke
+        self._kept: dict[Path, _Kept[T]] = {}
+        self._root: Stamp = None
+        self._swept: float | None = None
+        self.problem = ""  # why the folder cannot be read
+        self.closed: list[Path] = []  # folders in it that cannot be read, which may be runs
+
+    @property
+    def found(self) -> list[T]:
+        return [kept.found for kept in self._kept.values()]
+
+    def look(self, now: float, fresh: Collection[Path] = ()) -> bool:
+        """Read what changed, `fresh` even at rest; return whether every run was looked at."""
+        root = stamp(self._runs_dir)
+        sweep = self._swept is None or root != self._root or now - self._swept >= RESTING
+        sweep = sweep or any(path not in self._kept for path in fresh)
+        if sweep:
+            self._root, self._swept = root, now
+            self._find()
+        for path, kept in list(self._kept.items()):
+            moving = kept.misses > 0 or self._moving(kept.found)
+            if not (sweep or moving or path in fresh):
+                continue
+            stamps = self._stamps(path)
+            if stamps[0] is None:  # deleted since the folder was listed
+                del self._kept[path]
+            elif moving or stamps != kept.stamps:
+                found = self._read(path)
+                kept.misses = kept.misses + 1 if self._broke(found, kept.found) else 0
+                if not 0 < kept.misses < FORGIVEN:
+                    kept.misses, kept.stamps = 0, stamps
+                    kept.found = kept.found if found == kept.found else found
+        return sweep
+
+    def _find(self) -> None:
+        paths: set[Path] = set()
+        self.problem = ""
+        try:
+            with os.scandir(self._runs_dir) as found:
+                paths = {self._runs_dir / entry.name for entry in found if not entry.name.startswith(".")}
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.problem = tr("{runs_dir} cannot be read: {strerror}", runs_dir=self._runs_dir, strerror=reason(error))
+        for path in self._kept.keys() - paths:
+            del self._kept[path]
+        for path in paths - self._kept.keys():
+            if stamp(path / BORN) is not None:
+                stamps = self._stamps(path)
+                self._kept[path] = _Kept(self._read(path), stamps)
+        unborn = paths - self._kept.keys()
+        self.closed = sorted(p for p in unborn if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
+
+    def _stamps(self, path: Path) -> tuple[Stamp, ...]:
+        return tuple(stamp(path / name) for name in self._files)

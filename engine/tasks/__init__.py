@@ -1,0 +1,1 @@
+"""What a run trains for: batches, scores and samples of each kind of task."""

@@ -1,0 +1,282 @@
+"""Tasks on documents: recall masked parts, or answer questions about them."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.config.schema import Rows, RunConfig
+from engine.config.sections import SHORTEST_DOCUMENT
+from engine.config.toml import resolved
+from engine.data.baselines import Predicted, pairs_losses
+from engine.data.documents.corpus import DocumentCorpus
+from engine.data.loader import mask_generator
+from engine.data.objectives import IGNORED, Batch, QuestionAnswer, span_corruption
+from engine.data.overlap import Overlap, document_overlap, question_overlap
+from engine.data.padding import Tokens
+from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
+from engine.tasks.samples import RowSampler, document_sampler, question_sampler
+from engine.tasks.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
+from engine.tasks.task import Task, require_kind, require_vocabulary
+
+COUNTED = 10_000  # training documents for the unigram and bigram losses
+NEEDED = ("train", "validation")
+
+
+@dataclass(frozen=True)
+class _DocumentTask(Task):
+    """A corpus of documents with its tokenizer, which is the same whether documents or questions are trained on."""
+
+    corpus: DocumentCorpus
+    tokenizer: Tokenizer
+    reads = DocumentCorpus
+
+    @staticmethod
+    def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
+        if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
+            asked = corpus.questions.get("train", ())
+            learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
+            return bpe_of(learned, config.data.bpe_size)
+        if given is None:  # the characters or words of all splits
+            kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
+            return kind.of(corpus.texts())
+        require_kind(given, config)
+        try:
+            given.target.encode_all(list(corpus.texts()))
+        except InputError as error:
+            raise InputError(
+                tr(
+                    "corpus {name}: cannot be encoded with the parent's tokenizer: {error}",
+                    name=corpus.name,
+                    error=error,
+                )
+            ) from None
+        return given.target
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
+
+    @abstractmethod
+    def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
+        """Return the training batches, of rows of any length."""
+
+    def _facts(
+        self,
+        config: RunConfig,
+        train: Sequence[Batch],
+        held_out: Sequence[Batch],
+        probes: Sequence[ProbeFacts] = (),
+        **more: Any,
+    ) -> DataFacts:
+        """Return what data.json says of either kind; the counting losses are of what these batches ask."""
+        size = config.needed_tokens(self.vocab_size)
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            notes=tuple(self.corpus.notes),
+            sha256=self.corpus.sha256,
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            floor=None,
+            plausible=None,
+            **pairs_losses(_predicted(train), _predicted(held_out), size),
+            **more,
+            padding=round(self.batches(config, torch.device("cpu")).padding, 4),
+            overlap=self.overlap_facts,
+            probes=probes,
+        )
+
+
+@dataclass(frozen=True)
+class SpanTask(_DocumentTask):
+    """Documents with their tokenizer, encoded; too short ones are left out."""
+
+    encoded: Mapping[str, Sequence[Tokens]]
+    part = "documents-"
+
+    @classmethod
+    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given)
+        encoded = {
+            split: [tokens for tokens in tokenizer.encode_all(documents) if len(tokens) >= SHORTEST_DOCUMENT]
+            for split, documents in corpus.documents.items()
+        }
+        for split in NEEDED:
+            if not encoded.get(split):
+                raise InputError(
+                    tr(
+                        "corpus {name}: its {split} split has no document of at least {shortest_document} "
+                        "tokens, so there is nothing to mask; each line is a document",
+                        name=corpus.name,
+                        split=split,
+                        shortest_document=SHORTEST_DOCUMENT,
+                    )
+                )
+        return cls(corpus, tokenizer, encoded)
+
+    def overlap_with(self, trained: Self) -> Overlap | None:
+        return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
+
+    def predicted(self, split: str) -> int:
+        return sum(map(len, self.encoded[split]))
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        documents, scored = self.corpus.documents, {}
+        for split, most in (("train", COUNTED), ("validation", None)):
+            objective = span_corruption(config, self.vocab_size)
+            masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
+            scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
+        probes = tuple(
+            ProbeFacts.made(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
+            for name, facts in self.recalls(config).items()
+        )
+        splits = {
+            split: {"documents": len(found)} | _counts(documents[split], found) for split, found in self.encoded.items()
+        }
+        left_out = len(documents["train"]) - len(self.encoded["train"])
+        return self._facts(config, scored["train"], scored["validation"], probes, splits=splits, left_out=left_out)
+
+    def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches:
+        return DocumentBatches(self.encoded["train"], config, span_corruption(config, self.vocab_size), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> DocumentScorer:
+        return DocumentScorer(config, self.encoded[split], self.recalls(config), self.tokenizer, device)
+
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return document_sampler(config, self.tokenizer, self.encoded["validation"])
+
+    def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
+        """Return the facts of each probe, without those that do not fit the context."""
+        objective, model = span_corruption(config, self.vocab_size), config.model
+        joins = self.tokenizer.joins_spaces
+        found: dict[str, list[Fact]] = {}
+        for name, recalls in self.corpus.recalls.items():
+            prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
+            suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
+            answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
+            for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
+                gap = recall.suffix is not None
+                prompt = objective.asked((prefix, suffix)) if gap else objective.begun(prefix)
+                if prompt is None:
+                    continue
+                fact = Fact(prompt, recall.answer, len(answer), continued=not gap)
+                source = () if fact.prompt.source is None else fact.prompt.source
+                if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
+                    found.setdefault(name, []).append(fact)
+        return found
+
+
+@dataclass(frozen=True)
+class QuestionTask(_DocumentTask):
+    """Questions about documents with the documents' tokenizer; those with known answers are encoded."""
+
+    encoded: Mapping[str, EncodedPairs]
+    part = "questions-"
+
+    @classmethod
+    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given)
+        encoded = {}
+        for split, questions in corpus.questions.items():
+            told = [(q.text, q.answer) for q in questions if q.answer is not None]
+            asked, answers = ([pair[side] for pair in told] for side in (0, 1))
+            encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encoded_answers(tokenizer, answers))
+        for split in NEEDED:
+            if split not in encoded or not len(encoded[split]):
+                raise InputError(
+                    tr(
+                        "corpus {name}: no {split} questions with answers; use a folder with documents.txt, "
+                        "train.tsv and validation.tsv (question, tab, answer), or objective.kind = "
+                        "'span-corruption', which needs none",
+                        name=corpus.name,
+                        split=split,
+                    )
+                )
+        # Every question and answer must fit: a truncated one could not be answered.
+        objective, room = QuestionAnswer(config, tokenizer.vocab_size), {"context_length": config.model.context_length}
+        if config.has_source:
+            room = {"source_length": config.model.source_tokens} | room
+        for split, pairs in encoded.items():
+            if not len(pairs):
+                continue
+            sides = objective.sides(pairs.sources, pairs.targets).max(0).tolist()
+            for (key, most), longest in zip(room.items(), sides, strict=True):
+                if longest > most:
+                    raise InputError(
+                        tr(
+                            "corpus {name}: the {split} questions and answers need model.{key} = {longest}, but it is "
+                            "{most}; --set model.{key}={longest}",
+                            name=corpus.name,
+                            split=split,
+                            longest=longest,
+                            key=key,
+                            most=most,
+                        )
+                    )
+        return cls(corpus, tokenizer, encoded)
+
+    def overlap_with(self, trained: Self) -> Overlap | None:
+        # Only questions count: the documents are meant to contain the answers.
+        known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
+        return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
+
+    @cached_property
+    def longest_answer(self) -> int:
+        """Tokens of the longest known answer, its end included."""
+        return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
+
+    def predicted(self, split: str) -> int:
+        asked = self.encoded[split]
+        if split == "train":
+            return sum(len(answer) + 2 for answer in asked.targets)  # with the marks around them
+        return sum(map(len, asked.sources)) + sum(map(len, asked.targets))
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        # `majority` is what always giving the most frequent answer scores on the validation split.
+        answer, right, of = self.corpus.majority("validation")
+        objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
+        train, held_out = (list(scored_questions(self.encoded[split], objective, rows, "cpu")) for split in NEEDED)
+        splits = {
+            split: {"questions": len(questions)}
+            | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].targets)
+            for split, questions in self.corpus.questions.items()
+        }
+        majority = MajorityFacts.made(answer=answer, right=right, of=of)
+        return self._facts(config, train, held_out, splits=splits, majority=majority)
+
+    def batches(self, config: RunConfig, device: torch.device) -> QuestionBatches:
+        return QuestionBatches(self.encoded["train"], config, QuestionAnswer(config, self.vocab_size), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
+        questions, encoded = self.corpus.questions[split], self.encoded[split]
+        most, majority = self.longest_answer, self.corpus.majority(split)
+        return AnswerScorer(config, questions, encoded, self.tokenizer, device, most, majority)
+
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
+
+
+def encoded_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
+    """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
+    space = " " if tokenizer.joins_spaces else ""
+    return tokenizer.encode_all([space + answer for answer in answers])
+
+
+def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
+    return {"characters": sum(map(len, texts)), "tokens": sum(map(len, encoded))}
+
+
+def _predicted(batches: Sequence[Batch]) -> Predicted:
+    tokens = [batch.tokens[batch.targets != IGNORED].numpy() for batch in batches]
+    targets = [batch.targets[batch.targets != IGNORED].numpy() for batch in batches]
+    return np.concatenate(tokens), np.concatenate(targets)

@@ -1,0 +1,221 @@
+"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, ClassVar, NamedTuple, Self
+
+import torch
+
+from engine.base.errors import InputError
+from engine.base.language import tr
+from engine.base.recorded_text import told
+from engine.config.lints import Lint, lint
+from engine.config.schema import RunConfig
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
+from engine.data.corpus import Corpus
+from engine.data.documents.corpus import DocumentCorpus
+from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.loader import Examples
+from engine.data.overlap import Overlap
+from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
+from engine.runs.reader import RunReader
+from engine.runs.record_version import RECORDS
+from engine.runs.records import DataFacts, OverlapFacts
+from engine.runs.verdict import Verdict
+from engine.tasks.samples import RowSampler, TextSampler
+from engine.tasks.scorers import Scorer
+
+
+class OwnFiles(NamedTuple):
+    """Files of your own to score, and the run that scores them."""
+
+    files: Mapping[str, str]  # by the option of `evaluate` that names each: `TaskKind.files`
+    config: RunConfig
+    tokenizer: AnyTokenizer
+    device: torch.device
+    facts: DataFacts  # the run's, with its classes and languages
+    data_dir: Path | None
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """An encoded corpus with its tokenizer, and all they determine; `records` as in `TextScorer`."""
+
+    corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
+    tokenizer: AnyTokenizer
+    records: int = field(default=RECORDS, kw_only=True)
+
+    reads: ClassVar[type[Corpus]]
+    part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
+        """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
+        return cls.of(load_corpus(cls.reads, config.data, data_dir), config, given)
+
+    @classmethod
+    @abstractmethod
+    def of(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        """Encode a corpus with the `given` tokenizer, of the run that this one starts from, or else with its own.
+        `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
+        """
+
+    @classmethod
+    def own_scorer(cls, own: OwnFiles) -> Scorer:
+        """Return the scorer of files of your own. `InputError`: with the file's name, and where in it."""
+        raise NotImplementedError
+
+    @property
+    def vocab_size(self) -> int:
+        return self.tokenizer.vocab_size
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        """Yield a split's examples as they are read, each with its text and tokens; none where it is one text."""
+        yield from ()
+
+    @abstractmethod
+    def predicted(self, split: str) -> int:
+        """Return the number of tokens predicted in the training or validation split."""
+
+    @cached_property
+    def overlap(self) -> Overlap | None:
+        """The share of its validation split that is also in training."""
+        return self.overlap_with(self)
+
+    @property
+    def overlap_facts(self) -> OverlapFacts | None:
+        return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
+
+    def data_verdicts(self) -> list[Verdict]:
+        """Return the verdicts on its data, which are known before training."""
+        return [] if self.overlap is None else [self.overlap.verdict]
+
+    def overlap_with(self, trained: Self) -> Overlap | None:
+        """Return how much of its validation split another task of the same kind trains on."""
+        corpora: tuple[Any, Any] = (trained.corpus, self.corpus)
+        return self.overlap_between(corpora[0].splits["train"], corpora[1].splits["validation"], "validation")
+
+    @staticmethod
+    def overlap_between(train: Any, held_out: Any, split: str) -> Overlap | None:
+        """Return how much of a held-out split is also in a training split."""
+        raise NotImplementedError
+
+    @classmethod
+    def training_split(cls, own: OwnFiles) -> Any:
+        """Return the run's training split; None if it is not here or has changed."""
+        try:
+            corpus: Any = load_corpus(cls.reads, own.config.data, own.data_dir)
+        except InputError:
+            return None
+        same = corpus.sha256.get(f"{cls.part}train") == own.facts.sha256.get(f"{cls.part}train")
+        return corpus.splits["train"] if same else None
+
+    @classmethod
+    def own_overlap(cls, train: Any, given: Any) -> Overlap | None:
+        """Return how much of the user's files is also in the run's `training_split`; None if that is not here."""
+        return None if train is None else cls.overlap_between(train, given, "given")
+
+    def own_tokenizer(self) -> AnyTokenizer | None:
+        """Return the tokenizer that its corpus alone would get, if that is known at once."""
+        return None
+
+    def scored_by(self, records: int) -> Self:
+        """Return the same task with the scoring rules of a run's version of the records."""
+        return replace(self, records=records)
+
+    @abstractmethod
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
+
+    @abstractmethod
+    def facts(self, config: RunConfig) -> DataFacts:
+        """Return the run's data facts, with the losses of count-based baselines."""
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        return lint(config, self.predicted("train"), self.predicted("validation"))
+
+    @abstractmethod
+    def batches(self, config: RunConfig, device: torch.device) -> Examples:
+        """Return the training batches."""
+
+    @abstractmethod
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> Scorer:
+        """Return the scorer of a split."""
+
+    @abstractmethod
+    def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
+        """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
+
+
+def task_class(config: RunConfig) -> type[Task]:
+    found: type[Task] = resolve_name(config.task.task)
+    return found
+
+
+def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
+    return task_class(config).load(config, data_dir, tokenizer)
+
+
+def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
+    """Load a run's task with its scoring rules, and with its own tokenizer if that came from elsewhere."""
+    config = reader.config
+    foreign = config.train.init_from is not None or config.data.tokenizer == "loaded"
+    kept = read_tokenizer(reader.path / "tokenizer.json") if foreign else None
+    return make_task(config, data_dir, kept).scored_by(reader.run.records)
+
+
+def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
+    """Refuse text that another run's tokenizer cannot encode; `where` says what it is, e.g. `its train split`."""
+    place = tokenizer.first_unknown(text)
+    if place is not None:
+        character, line = text[place], text.count("\n", 0, place) + 1
+        raise InputError(
+            tr(
+                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), which the "
+                "parent's tokenizer ({vocab_size} characters) does not have; remove it from the text, or "
+                "leave out train.init_from",
+                where=where,
+                character=character,
+                ord=ord(character),
+                place=place + 1,
+                line=line,
+                vocab_size=tokenizer.vocab_size,
+            )
+        )
+
+
+def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
+    """Refuse another run's tokenizer that is of another kind than the config's."""
+    if given.kind != config.data.tokenizer:
+        raise InputError(
+            tr(
+                "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
+                "weights were trained on different tokens",
+                tokenizer=config.data.tokenizer,
+                kind=given.kind,
+            )
+        )
+
+
+def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
+    needed = config.needed_tokens(found)
+    if config.model.vocab_size is not None and config.model.vocab_size < needed:
+        special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
+        raise InputError(
+            tr(
+                "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
+                "out, or set it to at least {needed}",
+                vocab_size=config.model.vocab_size,
+                found=found,
+                of=told(of),
+                special=special,
+                needed=needed,
+            )
+        )
+    return needed

@@ -1,0 +1,251 @@
+"""The text task: batches of windows, exact scores, samples that continue a prompt."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+
+from engine.base.errors import InputError
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
+from engine.config.lints import Lint
+from engine.config.measures import MOST_UNKNOWN
+from engine.config.schema import RunConfig
+from engine.config.toml import resolved
+from engine.data import sources
+from engine.data.baselines import bigram_loss, unigram_loss
+from engine.data.corpora import TextCorpus, overlap_of
+from engine.data.corpus import END_OF_TEXT
+from engine.data.known import CORPORA
+from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
+from engine.data.objectives import make_objective
+from engine.data.shards import parts_of
+from engine.data.splits import Split
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    BpeTokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    TextWordTokenizer,
+    Tokenizer,
+    described,
+    read_any_tokenizer,
+)
+from engine.data.tokenizers.bpe import bpe_known_by
+from engine.data.tokenizers.text_words import UNK, has_unknown
+from engine.runs.records import DataFacts, Floor, ProbeFacts
+from engine.tasks.samples import RowSampler, TextSampler
+from engine.tasks.scorers import TextScorer, TextsScorer
+from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
+
+HEAD = 1 << 16  # characters of a text that a prompt is taken from
+# The kind that each tokenizer of a config makes; a loaded one may be of any.
+KINDS = {
+    "characters": CharacterTokenizer.kind,
+    "bpe": BpeTokenizer.kind,
+    "words": TextWordTokenizer.kind,
+    "bytes": ByteTokenizer.kind,
+}
+MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
+
+
+@dataclass(frozen=True)
+class TextTask(Task):
+    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
+
+    corpus: TextCorpus
+    tokenizer: Tokenizer
+    tokens: dict[str, TextTokens]
+    reads = TextCorpus
+    overlap_between = staticmethod(overlap_of)
+
+    @classmethod
+    def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        found = made_for(corpus, config) if given is None else given
+        wanted = KINDS.get(config.data.tokenizer)
+        if found.is_pair or wanted not in (None, found.kind):
+            raise InputError(
+                tr(
+                    "train.init_from: '{name}' reads text with the '{tokenizer}' tokenizer, but the parent's is "
+                    "'{kind}' ({described}): its weights were trained on different tokens",
+                    name=config.task.name,
+                    tokenizer=config.data.tokenizer,
+                    kind=found.kind,
+                    described=told(described(found)),
+                )
+            )
+        tokenizer = found.target
+        if given is not None:
+            for name, split in corpus.splits.items():
+                for piece in split.pieces():
+                    require_known(
+                        tokenizer, piece, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
+                    )
+        tokens = {name: text_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
+        context = config.model.context_length
+        for name in ("train", "validation"):
+            have = tokens[name].numel() if name in tokens else 0
+            shorter_will_do = name == "validation" and config.task.continues
+            needed = 2 if shorter_will_do else config.window_tokens
+            if have < needed:
+                raise InputError(
+                    tr(
+                        "corpus {name}: its {name2} split has {have:,} tokens, fewer than the {needed:,} that a "
+                        "context of {context:,} needs; use a longer text or "
+                        "--set model.context_length={max}",
+                        name=corpus.name,
+                        name2=name,
+                        have=have,
+                        needed=needed,
+                        context=context,
+                        max=max(1, have // 4),
+                    )
+                )
+        return cls(corpus, tokenizer, tokens)
+
+    @classmethod
+    def own_scorer(cls, own: OwnFiles) -> TextsScorer:
+        source, config, tokenizer = sources.find(own.files["text"]), own.config, own.tokenizer.target
+        whole = "".join(piece for split in source.files for piece in source.pieces(split))
+        where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
+        texts, train = list[TextScorer](), cls.training_split(own)
+        found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
+        for number, text in enumerate(found, start=1):
+            try:
+                tokens = torch.from_numpy(tokenizer.encode(text)).to(own.device)
+            except InputError as error:
+                place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
+                raise InputError(f"{place}: {error}") from None
+            if len(tokens) >= needed:
+                texts.append(TextScorer(config, Split(text), tokens, tokenizer, train=train))
+        if not texts:
+            raise InputError(
+                tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
+            )
+        given = Split(END_OF_TEXT.join(text.split.text for text in texts))
+        return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(train, given))
+
+    def own_tokenizer(self) -> Tokenizer | None:
+        return _every_character(self.corpus) if self.tokenizer.per_character else None
+
+    def predicted(self, split: str) -> int:
+        return self.tokens[split].numel()
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
+        share, split = max((self._unknown(name) / self.predicted(name), name) for name in ("train", "validation"))
+        if share > MOST_UNKNOWN:
+            text = english(
+                "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "
+                "its bits per byte go into spelling them, so they are not compared; use a larger data.words_size, or "
+                "byte pairs (--set data.tokenizer=bpe)",
+                share=share,
+                split=split,
+            )
+            yield Lint("data.tokenizer", text)
+
+    def _unknown(self, split: str) -> int:
+        """Return how many tokens of a split are `<unk>`."""
+        token = self.tokenizer.unknown
+        return 0 if token is None else occurrences(self.tokens[split], token)
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        of = "characters" if self.tokenizer.per_character else english("tokens")
+        needed = require_vocabulary(config, self.vocab_size, of)
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.predicted("train"))
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
+        # With a given source or both sides of a gap, a lower loss than the floor is possible.
+        floor = self.corpus.splits["validation"].floor_mean if config.task.from_its_past else None
+        reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
+        above = {} if reachable is None else {"reachable": reachable.facts}
+        by_character = self.tokenizer.per_character
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            sha256=self.corpus.sha256,
+            splits={name: self._counts(name) for name in self.corpus.splits},
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            overlap=self.overlap_facts,
+            floor=None if floor is None else Floor.made(nats_per_char=floor[0], se=floor[1], **above),
+            plausible=CORPORA[self.corpus.name].plausible if by_character and self.corpus.name in CORPORA else None,
+            unigram=unigram_loss(train, held_out, self.vocab_size),
+            bigram=bigram_loss(train, held_out, self.vocab_size),
+            probes=tuple(
+                ProbeFacts.made(
+                    name=probe.name,
+                    description=probe.description,
+                    n=int(probe.at.size),
+                    chance=probe.chance,
+                    shortcut=probe.shortcut,
+                )
+                for probe in self.corpus.splits["validation"].probes
+            ),
+        )
+
+    def batches(self, config: RunConfig, device: torch.device) -> Examples:
+        boundary = boundary_of(config, self.tokenizer)
+        return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device, boundary)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
+        tokens = self.tokens[split].to(device)
+        train, scored = self.corpus.splits["train"], self.corpus.splits[split]
+        return TextScorer(config, scored, tokens, self.tokenizer, self.records, train)
+
+    def _counts(self, split: str) -> dict[str, int]:
+        """The sizes of a split; words and bytes where tokens are not characters."""
+        found, tokenizer = self.corpus.splits[split], self.tokenizer
+        counts = {"characters": found.length, "tokens": self.predicted(split)}
+        if tokenizer.per_character:
+            return counts
+        counts |= {"words": found.sizes.words, "bytes": found.sizes.bytes}
+        if tokenizer.unknown is not None:
+            counts["unknown"] = self._unknown(split)
+        return counts
+
+    def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
+        prompt = config.evaluation.sample_prompt
+        if prompt:
+            if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
+                raise InputError(tr("evaluation.sample_prompt: has no tokens; give it a word"))
+            return TextSampler(config, self.tokenizer, prompt)
+        held_out = self.corpus.splits["validation"].head(HEAD)
+        if not config.task.continues:  # a source, or a text to hide parts of
+            most = min(config.window_tokens, config.model.source_tokens)
+            if not self.tokenizer.per_character:
+                ids = self.tokens["validation"][:most].long()
+                return TextSampler(config, self.tokenizer, self.tokenizer.decode(ids.tolist()), ids)
+            prompt = held_out[:most]
+        elif not self.tokenizer.per_character:  # whole words of the first line that has some
+            line = next((line.strip() for line in held_out.split("\n") if line.strip()), "")
+            first, more = line[:MAX_PROMPT], line[MAX_PROMPT : MAX_PROMPT + 1].strip()
+            prompt = (first.rpartition(" ")[0] if more else first) or first
+            if not len(self.tokenizer.encode(prompt)):
+                prompt = self.tokenizer.decode([0])
+        else:
+            first = held_out.lstrip("\n")[:MAX_PROMPT]
+            prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.decode([0])
+        return TextSampler(config, self.tokenizer, prompt)
+
+
+def made_for(corpus: TextCorpus, config: RunConfig) -> Tokenizer:
+    """Return the tokenizer that a config asks for; only `characters` look at more than the training split."""
+    data, train = config.data, corpus.splits["train"]
+    if data.tokenizer == "loaded":
+        return read_any_tokenizer(Path(data.tokenizer_from or "").expanduser())
+    if data.tokenizer == "bpe":
+        return bpe_known_by(train.sha256, parts_of(train.pieces(), BpeTokenizer(())), data.bpe_size)
+    if data.tokenizer == "words":
+        spaced = has_unknown(train.pieces())
+        parts = parts_of(train.pieces(), TextWordTokenizer([UNK], spaced=spaced))
+        return TextWordTokenizer.of_parts(parts, data.words_size, spaced=spaced)
+    return ByteTokenizer() if data.tokenizer == "bytes" else _every_character(corpus)
+
+
+def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
+    """Return a tokenizer of every character of every split, as in nanoGPT."""
+    return CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in corpus.splits.values()))))

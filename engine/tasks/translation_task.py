@@ -1,0 +1,364 @@
+"""The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.base.errors import InputError, one_of
+from engine.base.language import english, tr
+from engine.base.recorded_text import told
+from engine.config.lints import Lint
+from engine.config.schema import Rows, RunConfig
+from engine.config.schemes import POSITIONS
+from engine.config.toml import resolved
+from engine.data.baselines import sentence_losses
+from engine.data.objectives import make_objective
+from engine.data.overlap import Overlap, pair_overlap
+from engine.data.padding import Tokens
+from engine.data.parallel.by_path import read_aligned
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
+from engine.data.rows import EncodedPairs, PairBatches
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    CharacterTokenizer,
+    PairTokenizer,
+    TaggedTokenizer,
+    Tokenizer,
+    bpe_of,
+    described,
+)
+from engine.data.tokenizers.tagged import language_of, tagged, untagged
+from engine.evaluation.translation import BY_CHARACTER, words_of
+from engine.generation.translation import both_specials
+from engine.runs.records import DataFacts, Example, ProbeFacts
+from engine.tasks.samples import RowSampler, translation_sampler
+from engine.tasks.scorers import ScoredSplit, TranslationScorer
+from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
+
+SHOWN = 5  # held-out sentences among the examples
+OWN = "test"  # the split that files of your own count as
+SPLITS = ("train", "validation", "test")  # any other is a probe
+
+
+@dataclass(frozen=True)
+class TranslationTask(Task):
+    corpus: ParallelCorpus
+    tokenizer: AnyTokenizer
+    encoded: Mapping[str, EncodedPairs]
+    reads = ParallelCorpus
+    scores: ClassVar[type[TranslationScorer]] = TranslationScorer
+
+    @classmethod
+    def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
+        most = config.task.longest_source(config)
+        encoded = {
+            name: EncodedPairs(
+                _cut(tokenizer.source.encode_all(pairs.sources), most), tokenizer.target.encode_all(pairs.targets)
+            )
+            for name, pairs in corpus.splits.items()
+        }
+        task = cls(corpus, tokenizer, encoded)
+        task._fitting(config)
+        for name in ("validation", *task._probes()):
+            task._require_positions(config, name)
+        return task
+
+    @classmethod
+    def own_scorer(cls, own: OwnFiles) -> TranslationScorer:
+        files, tokenizer = own.files, own.tokenizer
+        pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
+        encoded = []
+        for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
+            known = tokenizer.source if side == "source" else tokenizer.target
+            for number, sentence in enumerate(sentences, start=1):
+                place = known.first_unknown(sentence)
+                if place is not None:
+                    raise InputError(
+                        tr(
+                            "{file}: line {line}: this model has never seen {character!r} (U+{ord:04X})",
+                            file=files[side][:200],
+                            line=number,
+                            character=sentence[place],
+                            ord=ord(sentence[place]),
+                        )
+                    )
+            encoded.append(known.encode_all(sentences))
+        tags = tokenizer.source.tags
+        untold = next((n for n, one in enumerate(pairs.sources, start=1) if language_of(one) not in tags), None)
+        if tags and untold is not None:
+            raise InputError(
+                tr(
+                    "{file}: line {line}: must start with the tag of the language to translate into: {known}",
+                    file=files["source"][:200],
+                    line=untold,
+                    known=one_of(tagged("…", tag) for tag in tags),
+                )
+            )
+        corpus = ParallelCorpus(
+            files["source"], "", "", ("source", *(tags or own.facts.languages[-1:] or ("target",))), {OWN: pairs}
+        )
+        sources, targets = encoded
+        most = own.config.task.longest_source(own.config)
+        task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
+        seen = cls.own_overlap(cls.training_split(own), pairs)
+        return replace(task.scorer(own.config, own.device, OWN), own=True, overlap=seen)
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        pairs, encoded = self.corpus.splits[split], self.encoded[split]
+        sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
+        keys = ("source", "target", "source_tokens", "target_tokens")
+        return (dict(zip(keys, row, strict=True)) for row in sides)
+
+    def predicted(self, split: str) -> int:
+        return int(self.encoded[split].lengths[:, 1].sum())  # ends included
+
+    @staticmethod
+    def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+        return pair_overlap(train, held_out, split)
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        tokenizer = self.tokenizer
+        needed = require_vocabulary(config, self.vocab_size, "tokens")
+        sources = config.needed_tokens(tokenizer.source.vocab_size)
+        wanted = config.model.source_vocab_size
+        if wanted is not None and wanted < sources:
+            raise InputError(
+                tr(
+                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
+                    "special ones; leave it out, or set it to at least {sources}",
+                    wanted=wanted,
+                    vocab_size=tokenizer.source.vocab_size,
+                    sources=sources,
+                )
+            )
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        known, tokens = Rows(steps, None if config.data.shared_vocabulary else sources), self.predicted("train")
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
+        batches = self.batches(config, torch.device("cpu"))
+        held_out_sources = self.corpus.splits["validation"].sources[:SHOWN]
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            languages=tuple(self.corpus.languages),
+            notes=tuple(self.corpus.notes),
+            sha256=self.corpus.sha256,
+            splits={
+                name: {
+                    "pairs": len(pairs),
+                    "characters": sum(len(text) for text in pairs.targets),
+                    "tokens": self.predicted(name),
+                    "source_tokens": int(self.encoded[name].lengths[:, 0].sum()),
+                }
+                for name, pairs in self.corpus.splits.items()
+            },
+            left_out=len(self.encoded["train"]) - len(batches.pairs),
+            padding=round(batches.padding, 4),
+            vocabulary=self.vocab_size,
+            source_vocabulary=self.tokenizer.source.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            examples=(
+                *(
+                    Example.made(source=source, origin=english("a training sentence"))
+                    for source in self.corpus.examples
+                ),
+                *(Example.made(source=source, origin=english("held out")) for source in held_out_sources),
+            ),
+            overlap=self.overlap_facts,
+            floor=None,
+            plausible=None,
+            **sentence_losses(train, held_out, self.vocab_size),
+            probes=tuple(
+                ProbeFacts.made(name=name, description=english("sentences translated exactly"), n=n, chance=None)
+                for name, n in self._probed().items()
+            ),
+        )
+
+    def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
+        objective = make_objective(config, self.vocab_size)
+        return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
+        """The scorer of a split; `InputError` for a pair longer than the learned positions."""
+        self._require_positions(config, split)
+        probes = {name: self._scored(name) for name in self._probes()}
+        language = "" if self.corpus.tags else self.corpus.languages[-1]
+        encoded, records = self._scored(split), self.records
+        return self.scores(config, encoded, probes, self.tokenizer, device, language, records=records)
+
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
+        if any(words_of(one) != words_of(one, installed=False) for one in self.corpus.languages[1:]):
+            yield Lint("data.corpus", BY_CHARACTER)
+        most = _most_tokens(config)
+        capped = config.data.max_length is not None and config.data.max_length <= most.min()
+        key = "data.max_length" if capped else "model.context_length"
+        for split, said in (
+            (
+                "train",
+                english(
+                    "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens: left out"
+                )
+                if config.has_source
+                else english(
+                    "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens, or {most3:,} together: left out"
+                ),
+            ),
+            (
+                "validation",
+                english(
+                    "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens: still scored, at lengths that no training pair has"
+                )
+                if config.has_source
+                else english(
+                    "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens, or {most3:,} together: still scored, at lengths that no training pair has"
+                ),
+            ),
+        ):
+            lengths = _lengths(self.encoded[split], config)
+            n, pairs = int((lengths > most).any(1).sum()), len(lengths)
+            if n:
+                source, target, *both = most
+                known = {"most": source, "most2": target, "most3": sum(both)}
+                yield Lint(key, said.format(n=n, pairs=pairs, share=n / pairs, **known))
+
+    def _require_positions(self, config: RunConfig, split: str) -> None:
+        """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
+        model, lengths = config.model, _lengths(self.encoded[split], config)
+        room = _room(config)
+        over = int((lengths > room).any(1).sum())
+        if not POSITIONS[model.position].bounded or not over:
+            return
+        source, *_, target = (int(longest) for longest in lengths.max(0))  # of a decoder, both together
+        needed = max(source, target) if model.source_length is None else target
+        remedy = f"--set model.context_length={max(needed, model.context_length)}"
+        cut = config.task.longest_source(config)
+        if config.has_source and model.source_length is not None and source > model.source_length:
+            remedy += f" --set model.source_length={source}"
+        elif not config.has_source and model.source_length is None and cut is not None:
+            remedy += f" --set model.source_length={cut + 1}"  # or a longer context would cut articles later
+        places = (
+            tr("{room:,} for sources, {room2:,} for targets", room=room[0], room2=room[1])
+            if config.has_source
+            else tr("{room:,} for source and target together", room=room[-1])
+        )
+        raise InputError(
+            tr(
+                "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
+                "positions ({places}), and scored pairs are never left out; {remedy}",
+                name=self.corpus.name,
+                over=over,
+                n=len(lengths),
+                split=split,
+                places=places,
+                remedy=remedy,
+            )
+        )
+
+    def _scored(self, split: str) -> ScoredSplit:
+        return ScoredSplit(self.corpus.splits[split], self.encoded[split])
+
+    def _probed(self) -> dict[str, int]:
+        """Return the number of pairs by probe: per target language, if there are several, and per further split."""
+        apart = {f"to_{one}": len(self.corpus.splits["validation"].to(one)) for one in self.corpus.tags}
+        return apart | {name: len(pairs) for name, pairs in self._probes().items()}
+
+    def _probes(self) -> dict[str, EncodedPairs]:
+        return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
+
+    def _fitting(self, config: RunConfig) -> EncodedPairs:
+        pairs, most = self.encoded["train"], _most_tokens(config)
+        fits = (_lengths(pairs, config) <= most).all(1)
+        if not fits.any():
+            raise InputError(
+                tr(
+                    "corpus {name}: no pair has at most {most} source and {most2} target tokens; raise "
+                    "data.max_length or model.context_length",
+                    name=self.corpus.name,
+                    most=most[0],
+                    most2=most[1],
+                )
+            )
+        return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+
+
+def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
+    return sources if most is None else [source[:most] for source in sources]
+
+
+def _lengths(pairs: EncodedPairs, config: RunConfig) -> NDArray[np.int64]:
+    """(n, 2) tokens of source and target; for a decoder (n, 3), since it reads both together."""
+    return pairs.lengths if config.has_source else np.hstack((pairs.lengths, pairs.joined))
+
+
+def _room(config: RunConfig) -> NDArray[np.int64]:
+    model = config.model
+    return np.array([model.source_tokens, model.context_length] if config.has_source else [model.context_length] * 3)
+
+
+def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
+    most = _room(config)
+    if config.data.max_length is not None:
+        most[:2] = np.minimum(most[:2], config.data.max_length)
+    return most
+
+
+def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
+    """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
+    if not given.is_pair:
+        raise InputError(
+            tr(
+                "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
+                "({described}): its weights were trained on different tokens",
+                kind=given.kind,
+                described=told(described(given)),
+            )
+        )
+    for side, tokenizer in (("source", given.source), ("target", given.target)):
+        for name, pairs in corpus.splits.items():
+            for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
+                require_known(
+                    tokenizer,
+                    sentence,
+                    tr(
+                        "corpus {corpus}: {side} {number:,} of its {split} split",
+                        corpus=corpus.name,
+                        side=side,
+                        number=number,
+                        split=name,
+                    ),
+                )
+    return given
+
+
+def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
+    """Make a tokenizer: byte pairs from the training split, or the characters of all splits."""
+    by_characters = config.data.tokenizer == "characters"
+    splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
+    texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]
+    if corpus.tags:
+        texts[0] = [untagged(text) for text in dict.fromkeys(texts[0])]
+    if config.data.shared_vocabulary:
+        texts = [[*texts[0], *texts[1]]]
+    made: list[Tokenizer] = [
+        CharacterTokenizer.of(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts
+    ]
+    if not corpus.tags:
+        return PairTokenizer(made[0], made[-1])
+    source = TaggedTokenizer(made[0], corpus.tags)
+    return PairTokenizer(source, source if config.data.shared_vocabulary else made[-1])

@@ -1,0 +1,71 @@
+"""Proofs that behave badly in every way, for the process that runs them."""
+
+import os
+import signal
+import time
+
+from engine.proofs.device.result import Context, Proof, Result, failed, passed, skipped
+
+
+def holds(context: Context) -> Result:
+    (context.folder / "file").write_text("its own")
+    return passed("it holds", number=1.5, device=context.device)
+
+
+def breaks(context: Context) -> Result:
+    return failed("it does not hold", number=float("nan"))
+
+
+def cannot_tell(context: Context) -> Result:
+    return skipped("no such device")
+
+
+def raises(context: Context) -> Result:
+    raise RuntimeError("first line\n\x1b[31msecond line")
+
+
+def hangs(context: Context) -> Result:
+    time.sleep(10**6)
+    return passed("never")
+
+
+def leaves(context: Context) -> Result:
+    os.write(2, b"last words\n")
+    os._exit(3)
+
+
+def crashes(context: Context) -> Result:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return passed("never")
+
+
+def says_nothing(context: Context) -> Result:
+    return None  # type: ignore[return-value]
+
+
+def loses_its_device(context: Context) -> Result:
+    import torch
+
+    raise torch.AcceleratorError("CUDA error: device-side assert triggered\nadvice for developers")
+
+
+def own_pid() -> int:
+    return os.getpid()
+
+
+def proof(run, *, group: str = "planted", limit: float = 120.0) -> Proof:
+    return Proof(run.__name__, group, run, seconds=1.0, limit=limit)
+
+
+EVERY = [
+    proof(holds),
+    proof(breaks),
+    proof(raises),
+    proof(hangs, limit=0.5),
+    proof(leaves),
+    proof(crashes),
+    proof(says_nothing),
+    proof(loses_its_device),
+    proof(cannot_tell),
+    proof(holds),
+]
