@@ -13,7 +13,7 @@ from reference.examples import PROGRAM
 from reference.markup import Html, code, fence, heading, link, page, sentence, table, words
 from reference.schemas import kind
 from tui_transformer.lab.design.draft import as_set
-from tui_transformer.lab.studies.study import (
+from tui_transformer.lab.work.study import (
     EXPECTABLE,
     OUTCOMES,
     Stage,

@@ -56,7 +56,7 @@ _kept: list[Any] = []  # streams of the parent: closing them would flush their b
 @contextmanager
 def forking() -> Iterator[None]:
     """In this context, the program's processes are forks, and are not niced: nobody types here."""
-    from tui_transformer.lab.launch import launch
+    from tui_transformer.lab.work import launch
 
     imported()
     with pytest.MonkeyPatch.context() as patch:

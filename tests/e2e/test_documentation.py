@@ -20,8 +20,8 @@ from tui_transformer import languages
 from tui_transformer.cli.app import program
 from tui_transformer.cli.commands import all_examples
 from tui_transformer.cli.run import Request
-from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.study import shipped_studies
+from tui_transformer.lab.work.arguments import StudyArgs
+from tui_transformer.lab.work.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"

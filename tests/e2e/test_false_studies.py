@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui_transformer.lab.studies.tiny import CHANGES, started, written
+from tests.tui_transformer.lab.work.tiny import CHANGES, started, written
 from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
-from tui_transformer.lab.studies.study import Study, Variant
+from tui_transformer.lab.work.study import Study, Variant
 
 VARIANTS = (
     Variant("heads4", changes={"model.n_heads": 4}),

@@ -41,8 +41,8 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     },
     "compare": {
         "studio/compare/pane.py": ["Charts"],
-        "lab/charts/forest.py": ["○ difference with one seed: no interval"],
-        "lab/charts/overlay.py": ["one seed, no interval: {single}"],
+        "lab/analysis/charts/forest.py": ["○ difference with one seed: no interval"],
+        "lab/analysis/charts/overlay.py": ["one seed, no interval: {single}"],
         "lab/analysis/phrases/en.toml": [
             "One seed proves nothing: the difference between {names} and {baseline} may be luck. "
             "Train 3 to 5 seeds of each.",
@@ -50,7 +50,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     },
     "variants": {
         "studio/compare/pane.py": ["Charts"],
-        "lab/charts/forest.py": [
+        "lab/analysis/charts/forest.py": [
             "●○ mean difference over shared seeds · ━ its 95 % interval",
             " · ● better or worse, ○ neither",
         ],

@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.tui_transformer.lab.studies.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
-from tui_transformer.lab.studies.record import write
-from tui_transformer.lab.studies.runner import left_behind
+from tests.tui_transformer.lab.work.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
+from tui_transformer.lab.work.record import write
+from tui_transformer.lab.work.runner import left_behind
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs signals and /proc"),

@@ -25,7 +25,7 @@ from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
 from tui_transformer import settings
 from tui_transformer.lab.analysis.folder import read_study_file
-from tui_transformer.lab.studies.study import find_study, read_study, shipped_studies
+from tui_transformer.lab.work.study import find_study, read_study, shipped_studies
 from tui_transformer.settings import Settings
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 4

@@ -20,6 +20,8 @@ from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.analysis import curves as bands
 from tui_transformer.lab.analysis import curves as distance
 from tui_transformer.lab.analysis import group_columns
+from tui_transformer.lab.analysis.chart_lines import AXES, CHARTED, SMOOTHINGS, curve_of, picture
+from tui_transformer.lab.analysis.charts.canvas import Line, line_chart
 from tui_transformer.lab.analysis.curves import Curves, difference
 from tui_transformer.lab.analysis.detail import detail, group_detail, text_of
 from tui_transformer.lab.analysis.export import FORMATS, group_table, table
@@ -27,8 +29,6 @@ from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults
 from tui_transformer.lab.analysis.view import Options, View
-from tui_transformer.lab.charts.canvas import Line, line_chart
-from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, curve_of, picture
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.reports.context import gather
 from tui_transformer.lab.reports.languages import LANGUAGES, language

@@ -10,7 +10,7 @@ CATALOGUE = (
 )
 # The first row that fits a file counts; `*` crosses folders. A file that no test reads has an empty row.
 READERS: dict[str, tuple[str, ...]] = {
-    "presets/studies/*.toml": ("tui_transformer.lab.studies.study", "tests.test_texts"),
+    "presets/studies/*.toml": ("tui_transformer.lab.work.study", "tests.test_texts"),
     "presets/*.toml": ("engine.config.presets", "tests.earlier.test_presets", "tests.test_texts"),
     "engine/data/corpora.toml": ("engine.data.known", "tests.test_texts"),
     "engine/data/parallel/languages.txt": ("engine.data.parallel.table",),
@@ -37,7 +37,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *(f"tests.engine.data.synthetic.{name}" for name in ("test_biographies", "test_bulletins")),
         *("tests.engine.data.synthetic.phrasebook.test_phrasebook_corpus", *PAGES),
     ),
-    "docs/how-to/stages.md": ("tests.tui_transformer.lab.studies.test_stages_files", *PAGES),
+    "docs/how-to/stages.md": ("tests.tui_transformer.lab.work.test_stages_files", *PAGES),
     "docs/reference/networks.md": ("tests.engine.config.test_schemes", *PAGES),
     "docs/*.svg": ("tests.e2e.test_pictures", *PAGES),
     "docs/*": PAGES,

@@ -23,7 +23,7 @@ from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.output import ExitCode
 from tui_transformer.lab.play.prompt import COMMANDS, TRANSLATING
 from tui_transformer.lab.records import badges
-from tui_transformer.lab.studies.study import StudyFile, read_study, shipped_studies
+from tui_transformer.lab.work.study import StudyFile, read_study, shipped_studies
 from tui_transformer.studio.keys import PANES
 
 TAGS = {"h1", "h2", "h3", "p", "pre", "code", "em", "strong", "a", "br", "kbd", "div"}

@@ -14,8 +14,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.launch.launch import Training, enqueue
-from tui_transformer.lab.launch.logs import stderr_into
+from tui_transformer.lab.work.launch import Training, enqueue
+from tui_transformer.lab.work.logs import stderr_into
 
 NOISE = b"C LIBRARY SPEAKING\n"
 HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 40})})

@@ -58,12 +58,12 @@ from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.analysis.power import known_sd, power_sentence
 from tui_transformer.lab.analysis.statistics import detectable
 from tui_transformer.lab.formatting import about, memory, short
-from tui_transformer.lab.launch.clusters import Workers
-from tui_transformer.lab.launch.launch import detached
-from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.plan import Plan, measured, plan_of
-from tui_transformer.lab.studies.record import (
+from tui_transformer.lab.work.arguments import StudyArgs
+from tui_transformer.lab.work.clusters import Workers
+from tui_transformer.lab.work.launch import detached
+from tui_transformer.lab.work.logs import last_words_in
+from tui_transformer.lab.work.plan import Plan, measured, plan_of
+from tui_transformer.lab.work.record import (
     ABSENT,
     SKIPPED,
     THREADS,
@@ -78,8 +78,8 @@ from tui_transformer.lab.studies.record import (
     trained_seconds,
     write,
 )
-from tui_transformer.lab.studies.runner import Runner
-from tui_transformer.lab.studies.study import (
+from tui_transformer.lab.work.runner import Runner
+from tui_transformer.lab.work.study import (
     FEWER,
     LONG,
     Cell,
@@ -432,7 +432,7 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
 @command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study read from stdin; started by `ablate`."""
-    # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
+    # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     try:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):

@@ -65,7 +65,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
         log.open("ab").close()
     except OSError as error:
         raise refused(tr("--runs-dir {folder}: cannot be written", folder=str(runs_dir)[:200]), error) from None
-    from tui_transformer.lab.launch.logs import stderr_into
+    from tui_transformer.lab.work.logs import stderr_into
     from tui_transformer.studio.app import Studio
 
     studio = Studio(runs_dir=runs_dir, data_dir=data_dir, device=device)

@@ -175,7 +175,7 @@ def compare(
 
 def _draw(found: Sequence[Answer], width: int) -> None:
     """Draw each family of variants as a forest plot, and say what it shows."""
-    from tui_transformer.lab.charts.forest import forest_text
+    from tui_transformer.lab.analysis.charts.forest import forest_text
 
     for answer in found:
         print(forest_text(answer, width, colour=has_colour()))

@@ -8,12 +8,12 @@ from engine.base.errors import InputError, listed, nearest
 from engine.base.language import tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import answer, print_columns, say, stdout
+from tui_transformer.lab.analysis.charts.overlay import Drawn, Overlay, distances, paint, probes_of
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, distances, paint, probes_of
 
 WIDEST, ROWS = 100, 20  # of a chart in characters
 

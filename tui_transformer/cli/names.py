@@ -9,7 +9,7 @@ from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.analysis.folder import Folder, StudyFile, read_study_file, study_files
-from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.work.record import SUFFIX
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
 from engine.runs.tail import end_of
 from tui_transformer.cli.output import say
-from tui_transformer.lab.launch.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted
-from tui_transformer.lab.launch.logs import END, last_words
+from tui_transformer.lab.work.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted
+from tui_transformer.lab.work.logs import END, last_words
 
 LOOK = 1.0  # seconds between two questions to squeue
 LATE = 60.0  # seconds that a shared disk may take to show what a node wrote

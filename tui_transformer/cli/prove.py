@@ -36,8 +36,8 @@ from tui_transformer.cli.responsiveness import (
 )
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
-from tui_transformer.lab.launch import queue
-from tui_transformer.lab.launch.launch import BUSY, Training, await_start, enqueue
+from tui_transformer.lab.work import queue
+from tui_transformer.lab.work.launch import BUSY, Training, await_start, enqueue
 from tui_transformer.languages import SETTINGS
 
 FILE = Path("gpu-proof.json")

@@ -14,9 +14,9 @@ from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
 from tui_transformer.cli.run import known_device
 from tui_transformer.lab.formatting import about, duration, seconds_of
-from tui_transformer.lab.launch import queue as waiting_line
-from tui_transformer.lab.launch.clock import Clock, seconds_until
-from tui_transformer.lab.launch.line import Line, Turn
+from tui_transformer.lab.work import queue as waiting_line
+from tui_transformer.lab.work.clock import Clock, seconds_until
+from tui_transformer.lab.work.line import Line, Turn
 
 
 @command(50)

@@ -21,7 +21,7 @@ from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import BenchmarkSpec, Measured
 from engine.proofs.bench.measure import Speed
 from engine.runs.files import read_json
-from tui_transformer.lab.launch.launch import enqueue, spawn
+from tui_transformer.lab.work.launch import enqueue, spawn
 from tui_transformer.languages import SETTINGS
 
 SIZE = (120, 36)  # columns and lines

@@ -56,10 +56,10 @@ from tui_transformer.cli.output import (
     tell,
     warn,
 )
-from tui_transformer.lab.launch import queue as waiting_line
-from tui_transformer.lab.launch.launch import enqueue, started
-from tui_transformer.lab.launch.line import Line
-from tui_transformer.lab.launch.logs import log_to
+from tui_transformer.lab.work import queue as waiting_line
+from tui_transformer.lab.work.launch import enqueue, started
+from tui_transformer.lab.work.line import Line
+from tui_transformer.lab.work.logs import log_to
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready

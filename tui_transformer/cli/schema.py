@@ -37,8 +37,8 @@ def schema(
 
     from engine.runs.files import write_json
     from engine.runs.records import SCHEMAS
-    from tui_transformer.lab.studies.record import SUFFIX
-    from tui_transformer.lab.studies.study import StudyFile
+    from tui_transformer.lab.work.record import SUFFIX
+    from tui_transformer.lab.work.study import StudyFile
 
     known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFile}
     if file is not None and file not in known:

@@ -17,9 +17,9 @@ from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.studies.plan import Plan
-from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
-from tui_transformer.lab.studies.runner import Audience
+from tui_transformer.lab.work.plan import Plan
+from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, Verb
+from tui_transformer.lab.work.runner import Audience
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
 LOADING = dict.fromkeys(("queued", "starting"), english("loading"))

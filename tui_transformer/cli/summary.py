@@ -18,8 +18,8 @@ from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import emit, is_terminal, stdout
-from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
-from tui_transformer.lab.charts.curves import curve_of
+from tui_transformer.lab.analysis.chart_lines import curve_of
+from tui_transformer.lab.analysis.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.formatting import duration, lead_in_words, readers_in_words, short, sparkline
 from tui_transformer.lab.records.badges import findings
 from tui_transformer.lab.records.run_view import averaged

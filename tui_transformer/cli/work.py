@@ -19,10 +19,10 @@ from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
 from tui_transformer.cli.queue import queue
 from tui_transformer.cli.run import known_device, listening
 from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
-from tui_transformer.lab.launch.clock import Clock, seconds_until
-from tui_transformer.lab.studies.record import SKIPPED, SUFFIX, CellStatus, Verb, directories, look_at_all, stop_file
-from tui_transformer.lab.studies.runner import Audience, Runner
-from tui_transformer.lab.studies.study import read_study, started_studies
+from tui_transformer.lab.work.clock import Clock, seconds_until
+from tui_transformer.lab.work.record import SKIPPED, SUFFIX, CellStatus, Verb, directories, look_at_all, stop_file
+from tui_transformer.lab.work.runner import Audience, Runner
+from tui_transformer.lab.work.study import read_study, started_studies
 
 MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
 

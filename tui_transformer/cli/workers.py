@@ -8,7 +8,7 @@ from engine.base.command_line import command_line
 from engine.base.errors import InputError, nearest, one_of
 from engine.base.language import tr
 from tui_transformer.cli.output import ExitCode, answer, complain, emit
-from tui_transformer.lab.launch.clusters import WAYS, Workers
+from tui_transformer.lab.work.clusters import WAYS, Workers
 from tui_transformer.languages import settings_file
 
 LOCAL = "local"  # no workers: a runner on this machine

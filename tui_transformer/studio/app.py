@@ -34,11 +34,11 @@ from engine.base.errors import reason
 from engine.base.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer import settings as user
-from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
+from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.launch.launches import Launches, LaunchMode
-from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.lab.wide_characters import break_between_characters, with_widths
+from tui_transformer.lab.work.launches import Launches, LaunchMode
+from tui_transformer.lab.work.logs import hung_up
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.keys import KEYS, PANES, SPARE, help_screen, remap

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.theme import Theme
 
-from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT, run_colours
+from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT, run_colours
 
 
 def _theme(name: str, table: Any) -> Theme:

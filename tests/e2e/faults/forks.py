@@ -19,8 +19,8 @@ from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 from tui_transformer.cli import ablate, progress
 from tui_transformer.lab.reports import report
-from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.plan import plan_of
+from tui_transformer.lab.work import runner
+from tui_transformer.lab.work.plan import plan_of
 
 torch.set_num_threads(1)
 

@@ -10,7 +10,7 @@ from engine.training import checkpoint
 from tests.e2e.faults.rig import Rig
 from tests.e2e.faults.slices import ERRORS, NAMES, PARTS, complaints, few, part, sets
 from tests.engine.training.test_resume import outcome
-from tui_transformer.lab.studies.study import read_study
+from tui_transformer.lab.work.study import read_study
 
 SLICE = 1  # write that CI lets fail with each error, of some 340
 CELLS = ["s.position-alibi.s1", "s.position-rope.s1"]

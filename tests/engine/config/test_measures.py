@@ -29,8 +29,8 @@ from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.export import FORMATS
 from tui_transformer.lab.analysis.export import group_table
 from tui_transformer.lab.analysis.export import table
-from tui_transformer.lab.charts.curves import CHARTED
-from tui_transformer.lab.studies.study import EXPECTABLE
+from tui_transformer.lab.analysis.chart_lines import CHARTED
+from tui_transformer.lab.work.study import EXPECTABLE
 root = Path(sys.argv[1])
 for seed in (1, 2, 3):
     cell(root, "s", "base", seed, scored={"novelty": 1.0 + seed / 100})

@@ -29,7 +29,7 @@ from engine.training.assemble import begin, resume
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE
-from tui_transformer.lab.launch.launch import enqueue
+from tui_transformer.lab.work.launch import enqueue
 
 pytestmark = pytest.mark.usefixtures("cached_checks")
 

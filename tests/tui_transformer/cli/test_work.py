@@ -21,16 +21,15 @@ from engine.runs import claims
 from engine.runs.claims import claim, held, liveness
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
-from tests.tui_transformer.lab.studies.test_runner import put
-from tests.tui_transformer.lab.studies.tiny import nothing_left, tiny_study
+from tests.tui_transformer.lab.work.test_runner import put
+from tests.tui_transformer.lab.work.tiny import nothing_left, tiny_study
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.lab.launch import clock
-from tui_transformer.lab.launch.clock import Clock, seconds_of_job, seconds_until
-from tui_transformer.lab.launch.launch import enqueue
-from tui_transformer.lab.launch.queue import add
-from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.record import stop_file, write
+from tui_transformer.lab.work import clock, runner
+from tui_transformer.lab.work.clock import Clock, seconds_of_job, seconds_until
+from tui_transformer.lab.work.launch import enqueue
+from tui_transformer.lab.work.queue import add
+from tui_transformer.lab.work.record import stop_file, write
 
 CELLS = tiny_study().cells()
 pytestmark = pytest.mark.usefixtures("module_fork_start")

@@ -199,8 +199,8 @@ def plain(folder: Path) -> None:
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tests.tui_transformer.studio import corpora_seen
-    from tui_transformer.lab.launch.launches import Launches
     from tui_transformer.lab.play.pictures import stacks, who_sees_whom
+    from tui_transformer.lab.work.launches import Launches
     from tui_transformer.studio.design import own_files
     from tui_transformer.studio.design import pane as design
     from tui_transformer.studio.playground import column, pane

@@ -20,10 +20,10 @@ from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, typed
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
 from tests.waiting import PATIENCE
+from tui_transformer.lab.analysis.chart_lines import CHARTED, picture
+from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import Band
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import CHARTED, picture
-from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.play.writers import best_finished
 from tui_transformer.lab.records.run_view import Probe

@@ -19,7 +19,7 @@ from engine.data.known import CORPORA
 from tests.catalogue import ROOT
 from tests.tui_transformer.studio.in_chinese import WALKS
 from tui_transformer.lab.records.badges import BADGES
-from tui_transformer.lab.studies.study import read_study, shipped_studies
+from tui_transformer.lab.work.study import read_study, shipped_studies
 from tui_transformer.studio.themes import THEMES
 
 WORD = re.compile(r"[A-Za-z][\w.+²-]*", re.ASCII)

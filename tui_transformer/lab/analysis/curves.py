@@ -22,11 +22,11 @@ from engine.config.schemes import ATTENTIONS
 from engine.config.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import History, Metrics
+from tui_transformer.lab.analysis.chart_lines import Curve
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.statistics import mean_of
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import Curve
 
 MOST = len(LETTERS)  # curves at once: as many as people can tell apart
 POINTS = 1500  # train records kept per run; thinned when there are twice as many

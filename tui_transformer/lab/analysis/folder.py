@@ -16,7 +16,7 @@ from engine.runs.scan import RunsScan
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.records.run_files import READ
-from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.work.record import SUFFIX
 
 
 class StudyVariant(Record):

@@ -16,13 +16,13 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline, why_none
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.columns import FIXED, LAST, Column, columns
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry, majority_rows
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.query import Known, Query, begun, best_first, sort, unfinished
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
-from tui_transformer.lab.charts.colours import LETTERS
 
 Key = tuple[str, str]  # a later version's setting may share a column's name
 RUNS, VARIANTS = "runs", "variants"

@@ -32,8 +32,8 @@ from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.runs.records import Number, Raw, Record, VerdictRecord
 from tui_transformer.lab.formatting import about
-from tui_transformer.lab.launch.names import run_name
-from tui_transformer.lab.studies.study import nested
+from tui_transformer.lab.work.names import run_name
+from tui_transformer.lab.work.study import nested
 
 SMALL = "demo"  # the base that a laptop trains in minutes
 GENERIC = "baseline"  # parent of overlays for any base

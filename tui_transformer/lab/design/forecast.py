@@ -24,7 +24,7 @@ from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import Attempt
 from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
 from tui_transformer.lab.formatting import about
-from tui_transformer.lab.studies.plan import disk_bytes, evaluation_steps
+from tui_transformer.lab.work.plan import disk_bytes, evaluation_steps
 
 GUESS = {"cpu": 3e10, "cuda": 2e13, "mps": 2e12}  # operations a second; of a CPU, by each core
 CORES = 8  # that small models can use at most

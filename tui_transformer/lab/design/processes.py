@@ -22,9 +22,9 @@ from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.keys import flatten
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.launch.logs import last_words
-from tui_transformer.lab.studies.record import SUFFIX
-from tui_transformer.lab.studies.study import Study
+from tui_transformer.lab.work.logs import last_words
+from tui_transformer.lab.work.record import SUFFIX
+from tui_transformer.lab.work.study import Study
 
 if TYPE_CHECKING:
     from tui_transformer.lab.design.study_draft import Estimate

@@ -25,10 +25,10 @@ from engine.data.corpus import Characters
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import GENERIC, Benchmark, Draft, cost
 from tui_transformer.lab.design.forecast import Machine, tokens_a_step
-from tui_transformer.lab.launch.names import run_name
-from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
-from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes
-from tui_transformer.lab.studies.study import (
+from tui_transformer.lab.work.arguments import StudyArgs, grid, parse_axis, parse_seeds
+from tui_transformer.lab.work.names import run_name
+from tui_transformer.lab.work.plan import Plan, Price, disk_bytes
+from tui_transformer.lab.work.study import (
     FEWER,
     LONG,
     SEEDS,

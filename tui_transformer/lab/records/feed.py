@@ -11,11 +11,11 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.scan import RunsScan
 from engine.runs.tail import History, newest_records, stamp
-from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import seen_of, worst_first
 from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ, RunFiles
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
+from tui_transformer.lab.work.line import Line
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn

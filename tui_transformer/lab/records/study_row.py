@@ -12,10 +12,10 @@ from engine.base.language import english
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
-from tui_transformer.lab.launch.clusters import pending
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.lab.studies.record import SUFFIX
-from tui_transformer.lab.studies.study import chain, read_study
+from tui_transformer.lab.work.clusters import pending
+from tui_transformer.lab.work.record import SUFFIX
+from tui_transformer.lab.work.study import chain, read_study
 
 TIMING = english("timing")
 TOLD = 0.05  # share of a run after which its time so far says how long it takes

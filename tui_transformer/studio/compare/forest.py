@@ -13,10 +13,10 @@ from textual.geometry import Size
 from textual.message import Message
 
 from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.charts.forest import ForestLayout, Part, forest
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.sentences import FALLING
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.forest import ForestLayout, Part, forest
 from tui_transformer.lab.records.badges import explained
 from tui_transformer.studio.compare.run_table import CLICK, LETTER, RunTable
 from tui_transformer.studio.shared.line_list import LineList

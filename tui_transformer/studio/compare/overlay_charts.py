@@ -13,11 +13,9 @@ from textual.message import Message
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.analysis.language import IN_USE
-from tui_transformer.lab.charts.canvas import Canvas, Cell, Span, cells_of
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
-from tui_transformer.lab.charts.overlay import (
+from tui_transformer.lab.analysis.chart_lines import AXES, Curve, axis_text
+from tui_transformer.lab.analysis.charts.canvas import Canvas, Cell, Span, cells_of
+from tui_transformer.lab.analysis.charts.overlay import (
     DISTANCE,
     Drawn,
     Overlay,
@@ -29,6 +27,8 @@ from tui_transformer.lab.charts.overlay import (
     probes_of,
     shading,
 )
+from tui_transformer.lab.analysis.colours import LETTERS
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, seen_part, title_line, whole
 

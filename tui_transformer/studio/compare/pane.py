@@ -26,6 +26,7 @@ from engine.base.language import code, tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.charts.overlay import Drawn
 from tui_transformer.lab.analysis.curves import MOST, Curves, Group, seeds_of
 from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry
@@ -37,7 +38,6 @@ from tui_transformer.lab.analysis.query import best_first
 from tui_transformer.lab.analysis.sentences import answer_sentences, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
-from tui_transformer.lab.charts.overlay import Drawn
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.records.seen import turn, why_not_seen
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS

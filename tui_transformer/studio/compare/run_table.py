@@ -19,11 +19,11 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.language import tr, trn
+from tui_transformer.lab.analysis.charts.forest import DECIDED, signed
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.verdict import INCOMPARABLE
 from tui_transformer.lab.analysis.view import Row, Shown
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.forest import DECIDED, signed
 from tui_transformer.lab.formatting import fitted, middle
 from tui_transformer.lab.records.badges import badge, explained, worst_first
 from tui_transformer.studio.shared.line_list import LineList

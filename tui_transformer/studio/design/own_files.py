@@ -14,7 +14,7 @@ from engine.config import presets
 from engine.runs.files import write_atomic
 from engine.runs.names import check_name
 from tui_transformer.lab.design.draft import Draft, shown
-from tui_transformer.lab.studies.study import Study, merged, nested, read_study, shipped_studies
+from tui_transformer.lab.work.study import Study, merged, nested, read_study, shipped_studies
 
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}\Z")

@@ -29,7 +29,7 @@ from tui_transformer.lab.design.forecast import Forecast
 from tui_transformer.lab.formatting import bar, duration, fitted, memory, short
 from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
 from tui_transformer.lab.reports.languages import language
-from tui_transformer.lab.studies.plan import PROCESS
+from tui_transformer.lab.work.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
 from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.engine_thread import in_engine_thread

@@ -40,8 +40,8 @@ from tui_transformer.lab.design.study_draft import (
 )
 from tui_transformer.lab.design.study_draft import command as study_command
 from tui_transformer.lab.formatting import about, duration, fitted, memory
-from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Study, started_studies
+from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.study import Study, started_studies
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement

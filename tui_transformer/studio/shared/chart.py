@@ -21,9 +21,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.base.language import tr
-from tui_transformer.lab.charts.canvas import BLANK, ON, Canvas, Cell, Span, cells_of, may_cover
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import span_text
+from tui_transformer.lab.analysis.chart_lines import span_text
+from tui_transformer.lab.analysis.charts.canvas import BLANK, ON, Canvas, Cell, Span, cells_of, may_cover
+from tui_transformer.lab.analysis.colours import LETTERS
 
 FAR = 9999  # columns: to the end
 STYLES = (

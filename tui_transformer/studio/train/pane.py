@@ -30,14 +30,14 @@ from engine.runs.names import check_name
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.ghost import Ghost, Ghosts
 from tui_transformer.lab.design.processes import LaunchTarget, start
-from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.seen import turn
 from tui_transformer.lab.records.study_row import StudyRow, tree
-from tui_transformer.lab.studies.record import study_file
-from tui_transformer.lab.studies.study import read_study
+from tui_transformer.lab.work.launches import Launches
+from tui_transformer.lab.work.record import study_file
+from tui_transformer.lab.work.study import read_study
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint

@@ -11,8 +11,20 @@ from engine.base.clean import clean_line
 from engine.base.language import tr
 from engine.config.measures import Measure
 from engine.runs.records import ValidationRecord
-from tui_transformer.lab.analysis.ghost import Ghost
-from tui_transformer.lab.charts.canvas import (
+from tui_transformer.lab.analysis.chart_lines import (
+    AXES,
+    AXIS_LABELS,
+    CHARTS,
+    PROBES,
+    SMOOTHINGS,
+    THROUGHPUT,
+    Picture,
+    axis_text,
+    known,
+    picture,
+    value_text,
+)
+from tui_transformer.lab.analysis.charts.canvas import (
     ON,
     Canvas,
     Cell,
@@ -27,20 +39,8 @@ from tui_transformer.lab.charts.canvas import (
     shade,
     usual_top,
 )
-from tui_transformer.lab.charts.curves import (
-    AXES,
-    AXIS_LABELS,
-    CHARTS,
-    PROBES,
-    SMOOTHINGS,
-    THROUGHPUT,
-    Picture,
-    axis_text,
-    known,
-    picture,
-    value_text,
-)
-from tui_transformer.lab.charts.overlay import probes_over_time, study_losses
+from tui_transformer.lab.analysis.charts.overlay import probes_over_time, study_losses
+from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.compare.overlay_charts import LOG, OverlayDrawing

@@ -13,7 +13,7 @@ from engine.base.errors import listed
 from engine.base.language import tr, trn
 from engine.runs.lineage import drawn
 from engine.runs.reader import WAITING_FOR_SPACE
-from tui_transformer.lab.charts.curves import curve_of
+from tui_transformer.lab.analysis.chart_lines import curve_of
 from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
 from tui_transformer.lab.records.badges import badge, explained, marked
 from tui_transformer.lab.records.run_view import RunRow, RunView

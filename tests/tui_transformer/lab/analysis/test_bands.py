@@ -6,10 +6,10 @@ import pytest
 from engine.runs.records import ValidationRecord
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.lab.analysis.variants import AT, entry
+from tui_transformer.lab.analysis.charts.overlay import Drawn, Overlay, differences, distances, losses, shading
 from tui_transformer.lab.analysis.curves import Curves, Group, band, difference_band, scored, seeds_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, distances, losses, shading
 
 T_2 = 4.302652729911275  # Student's t at 97.5 % with 2 degrees of freedom
 LOSSES = np.array([[3.0, 2.0, 1.5], [3.2, 2.1, 1.4], [2.9, 1.7, 1.6]])  # (seeds, steps)

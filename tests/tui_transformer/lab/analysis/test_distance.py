@@ -7,9 +7,9 @@ from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
+from tui_transformer.lab.analysis.charts.overlay import NOT_COUNTED, Drawn, distances, paint, probes_of
 from tui_transformer.lab.analysis.curves import Reach, Stretch, newest, reach, share_band
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.charts.overlay import NOT_COUNTED, Drawn, distances, paint, probes_of
 from tui_transformer.lab.reports.figures.distances import distance_picture
 
 WIN16 = {"model.attention": "window", "model.window": 16, "model.n_layers": 2, "model.context_length": 256}

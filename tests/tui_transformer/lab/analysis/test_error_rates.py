@@ -26,7 +26,7 @@ from tui_transformer.lab.analysis.statistics import (
     judge,
     seeds_range,
 )
-from tui_transformer.lab.studies.study import nested
+from tui_transformer.lab.work.study import nested
 
 VARIANTS, MEASURES = 4, 5
 MOST = 0.06  # of studies with a false verdict, noise of the simulation included

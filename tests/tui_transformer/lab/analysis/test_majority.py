@@ -10,6 +10,7 @@ from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.__main__ import main
+from tui_transformer.lab.analysis.chart_lines import CHARTED, known, picture
 from tui_transformer.lab.analysis.columns import OVER_MAJORITY, columns
 from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import NO_RUN, majority_rows, read_entry
@@ -17,7 +18,6 @@ from tui_transformer.lab.analysis.export import FORMATS
 from tui_transformer.lab.analysis.group_columns import data_columns
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults, verdict
-from tui_transformer.lab.charts.curves import CHARTED, known, picture
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pane import ComparePane
 

@@ -6,12 +6,12 @@ import pytest
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
 from tests.tui_transformer.recorded import grow, record
+from tui_transformer.lab.analysis.chart_lines import Curve, curve_of
+from tui_transformer.lab.analysis.charts.overlay import Drawn, differences, losses
+from tui_transformer.lab.analysis.colours import LETTERS, ON_DARK, ON_LIGHT
 from tui_transformer.lab.analysis.curves import MOST, Band, Curves, difference
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.view import Options, Selection, View
-from tui_transformer.lab.charts.colours import LETTERS, ON_DARK, ON_LIGHT
-from tui_transformer.lab.charts.curves import Curve, curve_of
-from tui_transformer.lab.charts.overlay import Drawn, differences, losses
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.compare.run_table import MARKS, lay_out
 from tui_transformer.studio.themes import THEMES

@@ -13,9 +13,9 @@ from engine.config.keys import diff
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import StudyDraft, as_seeds, command, estimated, study_base
-from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
+from tui_transformer.lab.work.arguments import StudyArgs
+from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_files
 
 FIT = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0, memory_bytes=1e8)

@@ -13,8 +13,8 @@ from tests.waiting import PATIENCE, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Study, Variant
+from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.study import Study, Variant
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
 PLAN = '{"kind": "plan", "seconds": 60.0, "disk_bytes": 9, "jobs": 2, "threads": 1, "devices": ["cpu"], "prices": {}}'

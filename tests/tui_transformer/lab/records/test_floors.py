@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from engine.runs.records import DataFacts, Floor, TrainRecord, ValidationRecord
-from tui_transformer.lab.charts.curves import CHARTED, picture
+from tui_transformer.lab.analysis.chart_lines import CHARTED, picture
 from tui_transformer.lab.records.run_view import Followed, RunRow
 from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_tabs import checks_text

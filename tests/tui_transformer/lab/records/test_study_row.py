@@ -8,9 +8,9 @@ import pytest
 
 from engine.runs.commands import Command, read_commands
 from tests.tui_transformer.recorded import record
-from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import Feed, Snapshot
-from tui_transformer.lab.studies.record import only_runner, stop_file
+from tui_transformer.lab.work.launches import Launches
+from tui_transformer.lab.work.record import only_runner, stop_file
 
 STUDY = """base = "demo"
 baseline = "rope"

@@ -18,13 +18,13 @@ from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, var
 from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tests.tui_transformer.studio.train.test_train_pane import drag
+from tui_transformer.lab.analysis.charts.forest import ForestLayout, forest
 from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
 from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.group_columns import mean_column, verdict_column
 from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.view import View
-from tui_transformer.lab.charts.forest import ForestLayout, forest
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pages import DetailPage, NotePage

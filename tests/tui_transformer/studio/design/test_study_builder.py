@@ -18,8 +18,8 @@ from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Study, Variant, find_study, read_study
+from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.study import Study, Variant, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design import own_files

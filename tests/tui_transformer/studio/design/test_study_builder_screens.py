@@ -14,7 +14,7 @@ from tests.tui_transformer.studio.at_rest import rest, take
 from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, studio
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.studies.plan import Price
+from tui_transformer.lab.work.plan import Price
 from tui_transformer.studio.design import own_files
 
 

@@ -9,8 +9,8 @@ import pytest
 from engine.config.schema import RunConfig
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.launch.launch import Training, enqueue
 from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.work.launch import Training, enqueue
 from tui_transformer.studio.playground.column import pieces_of
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.runs.records import Floor
+from tui_transformer.lab.analysis.chart_lines import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.analysis.curves import Band, band, scored
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, INK, figure, floor_line, label, legend_below
 

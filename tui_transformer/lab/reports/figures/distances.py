@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.base.language import code, tr
+from tui_transformer.lab.analysis.charts.overlay import Drawn, Overlay, distances, probes_of
+from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, distances, probes_of
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,

@@ -15,7 +15,7 @@ from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
 from tui_transformer.lab.reports.document import Block, Bullets, Cell, Heading, Listing, Paragraph, Table
 from tui_transformer.lab.reports.sections.setup import config_of
-from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.work.record import SUFFIX
 
 FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores

@@ -8,6 +8,7 @@ from engine.config.measures import MEASURES, ROUGE, Mean, Measure
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, ValidationRecord
 from tui_transformer.lab.analysis import group_columns as columns
+from tui_transformer.lab.analysis.chart_lines import Curve, curve_of
 from tui_transformer.lab.analysis.columns import Column
 from tui_transformer.lab.analysis.curves import MOST, band, reach, scored
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, Entry, probes, scores
@@ -21,7 +22,6 @@ from tui_transformer.lab.analysis.sentences import (
     verdict_sentence,
 )
 from tui_transformer.lab.analysis.verdict import Expectation, VariantResult, brief, expectations, summary
-from tui_transformer.lab.charts.curves import Curve, curve_of
 from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.bars import bars

@@ -1,1 +1,0 @@
-"""Starting training: in a thread, in a process, in a queue."""

@@ -1,1 +1,0 @@
-"""Studies: variants and seeds, run one cell after another."""

@@ -1,0 +1,1 @@
+"""Who trains what, where and when: studies, their workers, queues and processes."""

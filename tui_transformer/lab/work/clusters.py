@@ -1,0 +1,308 @@
+"""The ways to start a study's workers on other machines: `ablate --via`. A further scheduler is a row of `WAYS`.
+
+A way only starts workers. They share out the cells themselves, and the run directories alone say what is done, so a
+scheduler is never asked for a result. Every worker runs in the folder, with the Python and at the paths of this
+machine.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.base.clean import clean_line
+from engine.base.errors import InputError, listed, no_process, refused
+from engine.base.language import tr
+from engine.runs.files import write_atomic
+from tui_transformer.lab.work.logs import last_words
+
+PATIENCE = 60.0  # seconds for a scheduler's command to answer
+WARNED = 120  # seconds before the time limit that Slurm sends TERM
+CARRIED = ("PYTHONPATH", "TUI_TRANSFORMER_DATA", "TUI_TRANSFORMER_CACHE")  # variables that a worker needs as they are
+UNKNOWN = "UNKNOWN"
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a study that are to be started."""
+
+    via: str  # a name in `WAYS`
+    study: str
+    runs_dir: Path
+    data_dir: Path | None
+    device: str  # of each
+    count: int
+    retry_failed: bool = False  # train what failed again
+    options: tuple[str, ...] = ()  # sbatch's options, the hosts, or Ray's address
+
+    @property
+    def line(self) -> str:
+        """What a shell on any machine runs to be one of them."""
+        words = ["work", self.study, "--device", self.device, "--runs-dir", str(self.runs_dir.resolve())]
+        words += ["--retry-failed"] if self.retry_failed else []
+        words += [] if self.data_dir is None else ["--data-dir", str(self.data_dir.resolve())]
+        return shell_line(*words)
+
+    def file(self, name: str) -> Path:
+        """A file about the workers, beside the study's."""
+        return self.runs_dir.resolve() / f".{self.study}.{name}"
+
+
+@dataclass(frozen=True)
+class Started:
+    said: str  # what was started
+    jobs: tuple[str, ...]  # by the scheduler's own names
+    log: str  # where the workers' output goes
+    watch: str = ""  # a command that shows them
+    stop: str = ""  # one that stops them, with checkpoints
+    failed: tuple[str, ...] = ()  # a line for each that could not be started
+    wait: Callable[[], Sequence[str]] | None = None  # until all have ended, where they end with this process: a line
+    # for each that ended badly
+
+
+@dataclass(frozen=True)
+class Way:
+    takes: tuple[str, ...]  # the options of `ablate` that only some ways have
+    plan: Callable[[Workers], str]  # what `start` does, as it would be typed; does nothing
+    start: Callable[[Workers], Started]
+
+
+def shell_line(*words: str) -> str:
+    """This program's command as a line for a shell on another machine that shares the disk; its texts are English."""
+    carried = [f"{name}={os.environ[name]}" for name in CARRIED if os.environ.get(name)]
+    command = [*(["env", *carried] if carried else []), sys.executable, "-m", "tui_transformer", "--language", "en"]
+    return f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join([*command, *words])}"
+
+
+def asked(*command: str, text: str | None = None, patience: float | None = None) -> str:
+    """What a scheduler's command prints; raises `InputError` with its last words if it fails, hangs or is missing."""
+    patience = PATIENCE if patience is None else patience
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise InputError(
+            tr("{program} is not on PATH; run this where it is, e.g. on the cluster's login node", program=command[0])
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
+        ) from None
+    except OSError as error:
+        raise no_process(error) from None
+    if done.returncode != 0:
+        said = last_words(done.stderr).removeprefix(f"{command[0]}: ").removeprefix("error: ").removesuffix(".")
+        said = said or tr("exit code {code}", code=done.returncode)
+        raise InputError(f"{command[0]}: {said}")
+    return done.stdout.strip()
+
+
+# Slurm
+
+
+def script(workers: Workers) -> str:
+    return f"#!/bin/bash\n# One worker of the study {workers.study}.\n{workers.line}\n"
+
+
+def sbatch(workers: Workers) -> list[str]:
+    folder = str(workers.runs_dir.resolve()).replace("%", "%%")  # sbatch fills in what follows a %
+    log = f"{folder}/{workers.file('slurm-%A_%a.log').name}"
+    return [
+        "sbatch",
+        "--parsable",
+        f"--job-name={workers.study}",
+        f"--array=0-{workers.count - 1}%{workers.count}",
+        "--requeue",
+        "--open-mode=append",  # else a worker that starts again would empty its own log
+        f"--signal=B:TERM@{WARNED}",
+        f"--output={log}",
+        *workers.options,
+        str(workers.file("slurm.sh")),
+    ]
+
+
+def _plan_slurm(workers: Workers) -> str:
+    return f"{workers.file('slurm.sh')}:\n{script(workers)}\n{shlex.join(sbatch(workers))}"
+
+
+def _start_slurm(workers: Workers) -> Started:
+    path = workers.file("slurm.sh")
+    try:
+        write_atomic(path, script(workers))
+    except OSError as error:
+        raise refused(tr("cannot write {filename}", filename=path), error) from None
+    try:
+        job = submitted(sbatch(workers))
+    except InputError as error:
+        if "array" not in str(error).lower():
+            raise
+        more = tr(
+            "an array of {count:,} is too large for this cluster; use fewer --workers (`scontrol show config` shows "
+            "MaxArraySize)",
+            count=workers.count,
+        )
+        raise InputError(f"{error}; {more}") from None
+    state, why = state_of(job)
+    said = tr("Slurm array {job}: {state}", job=job, state=f"{state} ({why})" if why else state)
+    log = str(workers.file(f"slurm-{job}_*.log"))
+    return Started(said, (job,), log, f"squeue -j {job}", f"scancel {job}")
+
+
+def submitted(command: list[str], text: str | None = None) -> str:
+    """Submit a job; return its id. Raises `InputError` with sbatch's own words if it is refused."""
+    try:
+        return asked(*command, text=text).partition(";")[0]
+    except InputError as error:
+        if "sbatch: " not in str(error) or "array" in str(error).lower():
+            raise
+        hint = tr('pass what your site requires as --slurm "--partition=…", or set options = […] under [slurm]')
+        raise InputError(f"{error}; {hint}") from None
+
+
+def state_of(job: str) -> tuple[str, str]:
+    """A Slurm job's state and why it waits, in Slurm's words; `UNKNOWN` and why if squeue does not say."""
+    try:
+        lines = asked("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r").splitlines()
+    except InputError as error:
+        return UNKNOWN, str(error)
+    states = sorted((line.partition("|") for line in lines), key=lambda parts: parts[0] in ENDED)
+    if not states:
+        return UNKNOWN, tr("squeue does not list it")
+    state, _, why = states[0]
+    return state, "" if why == "None" else why
+
+
+def pending(name: str, patience: float) -> str:
+    """What the jobs of a name wait for, `PENDING (Resources)`; "" if none does, or squeue does not say."""
+    try:
+        said = asked("squeue", "-h", "-t", "PENDING", "-n", name, "-o", "%T|%r", patience=patience)
+    except InputError:
+        return ""
+    state, _, why = clean_line(said.partition("\n")[0]).partition("|")
+    return f"{state} ({why})" if why and why != "None" else state
+
+
+# Ray
+
+
+def _plan_ray(workers: Workers) -> str:
+    where = repr(workers.options[0] if workers.options else "local")
+    options = f"max_retries=0, num_gpus={_gpus(workers)}"
+    return f"ray.init({where}); ray.remote({options}) × {workers.count}:\n{workers.line}"
+
+
+def _gpus(workers: Workers) -> int:
+    return 1 if workers.device.startswith("cuda") else 0
+
+
+def _start_ray(workers: Workers) -> Started:
+    try:
+        import ray
+    except ImportError:
+        raise InputError(tr("--via ray needs Ray: pip install ray")) from None
+    address = workers.options[0] if workers.options else "local"  # without one, Ray may join a neighbour's cluster
+    try:
+        ray.init(address, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # ConnectionError, RuntimeError, ValueError and Ray's own
+        why = last_words(str(error))
+        raise InputError(tr("Ray at {address} does not answer: {why}", address=address, why=why)) from None
+
+    def work(line: str, log: str) -> int:  # sent to the node by value: it knows only what it imports
+        import ctypes
+        import signal
+        import subprocess
+        import sys
+        import time
+
+        def end_with_ray() -> None:
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+        with open(log, "ab") as file:  # noqa: PTH123
+            worker = subprocess.Popen(["/bin/sh", "-c", line], stdout=file, stderr=file, preexec_fn=end_with_ray)
+        try:
+            while worker.poll() is None:
+                time.sleep(1)  # Ray's interrupt does not reach a process that waits in the system
+        except KeyboardInterrupt:  # cancelled
+            worker.terminate()
+        return worker.wait()
+
+    task = ray.remote(max_retries=0, num_gpus=_gpus(workers))(work)  # what was lost, another worker claims
+    logs = [str(workers.file(f"ray-{i}.log")) for i in range(workers.count)]
+    going = {task.remote(workers.line, log): log for log in logs}
+
+    def wait() -> list[str]:
+        failed = []
+        try:
+            while going:
+                ended = ray.wait(list(going))[0][0]
+                log = going.pop(ended)
+                try:
+                    code = ray.get(ended)
+                except ray.exceptions.RayError as error:
+                    why = last_words(str(error)).partition(". ")[0]  # the rest is about Ray's own tools
+                    failed.append(tr("a worker was lost: {why}; its log is {log}", why=why, log=log))
+                else:
+                    said = tr("a worker ended with exit code {code}; its log is {log}", code=code, log=log)
+                    failed += [said] if code else []
+        except BaseException:
+            for one in going:
+                ray.cancel(one)
+            ray.wait(list(going), num_returns=len(going), timeout=PATIENCE)
+            raise
+        finally:
+            ray.shutdown()
+        return failed
+
+    said = tr("Ray at {address}: workers requested: {n}; they exit with this process", address=address, n=workers.count)
+    return Started(said, tuple(logs), str(workers.file("ray-*.log")), wait=wait)
+
+
+# ssh
+
+
+def _ssh(workers: Workers, i: int) -> list[str]:
+    """Starts a worker that outlives its connection, and prints its process id there."""
+    log = shlex.quote(str(workers.file(f"ssh-{i}.log")))
+    needed = shlex.join([str(Path.cwd()), sys.executable, str(workers.runs_dir.resolve())])
+    worker = f"(trap '' HUP; {workers.line}) >>{log} 2>&1 </dev/null & echo $!"
+    remote = shlex.join(["sh", "-c", f"ls -d {needed} >/dev/null && {{ {worker}; }}"])
+    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", workers.options[i], remote]
+
+
+def _plan_ssh(workers: Workers) -> str:
+    return "\n".join(shlex.join(_ssh(workers, i)) for i in range(len(workers.options)))
+
+
+def _start_ssh(workers: Workers) -> Started:
+    begun, failed = [], []
+    for i, host in enumerate(workers.options):
+        try:
+            begun.append((host, last_words(asked(*_ssh(workers, i)))))  # a login may say more
+        except InputError as error:
+            failed.append(f"{host}: {error}")
+    if not begun:
+        raise InputError("; ".join(failed))
+    said = tr("started on {hosts}", hosts=listed(f"{host} (process {process})" for host, process in begun))
+    stop = "; ".join(shlex.join(["ssh", host, "kill", process]) for host, process in begun)
+    jobs = tuple(f"{host}:{process}" for host, process in begun)
+    return Started(said, jobs, str(workers.file("ssh-*.log")), stop=stop, failed=tuple(failed))
+
+
+WAYS: Mapping[str, Way] = {
+    "slurm": Way(("--workers", "--slurm"), _plan_slurm, _start_slurm),
+    "ray": Way(("--workers", "--address"), _plan_ray, _start_ray),
+    "ssh": Way(("--hosts",), _plan_ssh, _start_ssh),
+}

@@ -1,0 +1,206 @@
+"""The studio's actions on runs: launch, hand over, stop, resume. Knows no widgets.
+
+Call from a worker thread: everything here may wait for a disk or a process. It returns one sentence or raises
+`InputError`.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from engine.base.errors import InputError
+from engine.base.language import english, tr, trn
+from engine.base.recorded_text import told
+from engine.config.schema import RunConfig
+from engine.runs.commands import Command, send
+from engine.runs.control import StopRequested
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.lab.work import queue
+from tui_transformer.lab.work.launch import Training, enqueue, started
+from tui_transformer.lab.work.record import is_run, stop_file
+
+LaunchMode = Literal["thread", "process", "queue"]
+
+
+class Launches:
+    def __init__(self, runs_dir: Path, data_dir: Path | None, device: str = "auto") -> None:
+        self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
+        self.training: Training | None = None  # the one in this process
+        self._beginning: set[Path] = set()  # runs whose process is starting
+        self._ranks: dict[Path, int] = {}  # of the runs made here
+
+    @property
+    def here(self) -> Path | None:
+        """The run training in this process, if any."""
+        return self.training.run if self.training is not None and self.training.alive else None
+
+    def _require_free(self, instead: str) -> None:
+        if (here := self.here) is not None:
+            raise InputError(tr("{name} is already training here. {instead}.", name=here.name, instead=instead))
+
+    def begins(self, run: Path) -> bool:
+        """Return whether this app is about to begin a run that still looks queued."""
+        return run in self._beginning or self.here == run
+
+    def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None, ranks: int = 1) -> Path:
+        """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
+        if how == "queue" and ranks > 1:
+            raise InputError(tr("a queued run trains on one device; train this one in the background (f6)"))
+        if how == "thread":
+            self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
+        if how == "queue":
+            device = self._device()
+            return queue.add(
+                config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
+            )
+        run = enqueue(config, runs_dir=self.runs_dir, name=name, command=command)
+        self._ranks[run] = ranks
+        self._beginning.add(run)
+        return run
+
+    def start(self, run: Path, how: LaunchMode) -> str:
+        """Start a run made by `create`. While it trains in this process it is `here`; `outcome` says how it ended."""
+        if how == "queue":
+            queue.ensure_runner(run, self._device())
+            return tr("{name} is queued; it will start when {device} is free", name=run.name, device=self._device())
+        try:
+            if how == "thread":
+                self._train_here("begin", run)
+                return tr("{name} is training here", name=run.name)
+            return self._spawned("begin", run)
+        except InputError:
+            self.forget(run)
+            raise
+        finally:
+            self._beginning.discard(run)
+
+    def resume(self, run: Path, how: LaunchMode) -> str:
+        """Resume a run that ended early, or begin a waiting one, here or in a separate process."""
+        reader = RunReader(run)
+        state = reader.state
+        if state in (*LIVE_STATES, "finished"):
+            raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
+        verb = queue.verb(reader) if state == "queued" else "resume"
+        if how == "thread":
+            self._require_free(tr("Resume this one in the background (f6)"))
+            self._train_here(verb, run)
+            return tr("{name} resumes here", name=run.name)
+        return self._spawned(verb, run)
+
+    def outcome(self) -> str:
+        """Describe how the run that trained here ended. Raises InputError if it did not begin, or failed."""
+        training = self.training
+        assert training is not None
+        run = training.run
+        if isinstance(training.error, StopRequested):
+            return tr("{name} was stopped before it started; press r to start it", name=run.name)
+        if training.error is not None:
+            if isinstance(training.error, InputError):
+                if training.verb == "begin":
+                    self.forget(run)
+                raise training.error
+            raise InputError(
+                tr(
+                    "{name} failed: {name2}: {error}",
+                    name=run.name,
+                    name2=type(training.error).__name__,
+                    error=training.error,
+                )
+            )
+        outcome = training.outcome
+        assert outcome is not None
+        if outcome.state == "handing-over":
+            return ""  # `hand_over` has said it
+        said = tr("{name}: {state} at step {step:,}", name=run.name, state=told(outcome.state), step=outcome.step)
+        if outcome.reason:
+            said = tr("{state}: {why}", state=said, why=told(outcome.reason))
+        if outcome.state == "failed":
+            raise InputError(said)
+        return said
+
+    def tell(self, run: Path, command: Command) -> None:
+        """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
+        reader = RunReader(run)
+        if reader.state not in LIVE_STATES:
+            raise InputError(
+                tr(
+                    "{name}: {state}, so there is nothing to {value}",
+                    name=run.name,
+                    state=told(reader.state),
+                    value=told(command.value),
+                )
+            )
+        send(run, command)
+
+    def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
+        """Send a command to all runs of a study that train, and say how many. A stop also reaches whoever runs it, and
+        workers on any machine: they begin no other run until the study is resumed.
+        """
+        live = [run for run in runs if RunReader(run).state in LIVE_STATES]
+        if command is Command.STOP:
+            stop_file(self.runs_dir, name).touch()
+        if command is not Command.STOP or not is_run(self.runs_dir, name):  # a runner stops its runs itself
+            for run in live:
+                send(run, command)
+        if not live and command is not Command.STOP:
+            raise InputError(tr("none of {name}'s runs is training", name=name))
+        return trn("{n:,} run", "{n:,} runs", len(live))
+
+    def hand_over(self) -> str:
+        training = self.training
+        if training is None or not training.alive:
+            return ""
+        process = training.hand_over(english("moved to the background by the studio"))
+        reader = RunReader(training.run)
+        state = reader.state
+        if process is None or state not in ("handing-over", *LIVE_STATES):
+            return tr(
+                "{name}: {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
+            )
+        return tr(
+            "{name} continues in the background (pid {pid}). Watch it: {command}",
+            name=reader.name,
+            pid=process.pid,
+            command=reader.command("watch"),
+        )
+
+    def stop_here(self) -> str:
+        training = self.training
+        if training is None or not training.alive:
+            return ""
+        training.stop(english("the studio was closed"))
+        training.join()
+        reader = RunReader(training.run)
+        return tr(
+            "{name} {state}; resume it with {command}",
+            name=reader.name,
+            state=told(reader.state),
+            command=reader.command("resume", data_dir=self.data_dir),
+        )
+
+    def forget(self, run: Path) -> None:
+        reader = RunReader(run)
+        if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
+            shutil.rmtree(run, ignore_errors=True)
+
+    def _train_here(self, verb: str, run: Path) -> None:
+        training = Training(verb, run, device=self.device, data_dir=self.data_dir)
+        training.start()
+        self.training = training
+
+    def _spawned(self, verb: str, run: Path) -> str:
+        self._beginning.add(run)
+        reader = RunReader(run)
+        attempts = reader.environment.attempts
+        ranks = self._ranks.get(run) or (attempts[-1].ranks if attempts else None) or 1
+        try:
+            process = started(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
+        finally:
+            self._beginning.discard(run)
+        return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)
+
+    def _device(self) -> str:
+        from engine.model.devices import resolve_device
+
+        return str(resolve_device(self.device))

@@ -1,0 +1,240 @@
+"""A study's cost before it starts: runs, threads, time and disk. Torch is loaded only to time a step."""
+
+import heapq
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from engine.base.errors import InputError, no_process
+from engine.base.language import code, tr
+from engine.config.schema import RunConfig
+from engine.model import size
+from engine.model.size import BYTES, memory_bytes
+from engine.runs.records import Count, Number, Raw, Record
+from tui_transformer.lab.work.logs import last_words
+from tui_transformer.lab.work.record import THREADS, CellStatus
+from tui_transformer.lab.work.study import Study
+
+if TYPE_CHECKING:
+    from engine.tasks.task import Task
+
+MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
+RECORD = 300  # bytes of a line of metrics.jsonl
+BESIDES = 200_000  # bytes of a run's other files
+PROCESS = 600_000_000  # bytes of memory a process takes besides its model
+WORTH_A_THREAD = 1e10  # operations per step below which a second thread mostly waits
+SCORING = 1 / 3  # share of a training token's cost: forward only
+BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the corpus, and probes for leaks
+
+
+class Price(Record):
+    """One run of a variant, or of a stage of one."""
+
+    parameters: Count = 0  # of its model; 0 while the vocabulary is unknown
+    steps: Count = 0  # of training
+    seconds: Number = 0.0  # of a whole run, evaluations included; 0 while nothing was measured
+    disk: Count = 0  # bytes left on disk
+    measured: bool = True  # False if `seconds` is from a finished run of this study
+
+
+class Plan(Record):
+    """How a study is run: one line of JSON between processes."""
+
+    devices: tuple[Raw, ...] = ()  # cells are spread over them
+    jobs: Count = 1  # cells at a time
+    threads: Count = 0  # CPU threads of each, the same for all, as sums depend on the count; 0 if unknown
+    prices: dict[str, Price] = Field({})  # by `Cell.kind`, the same for all seeds
+
+    def seconds_for(self, standings: Iterable[CellStatus]) -> float:
+        """Until all these cells are done, `jobs` at a time, in order except those that wait for a stage."""
+        free = [0.0] * self.jobs
+        waiting = [standing for standing in standings if standing.state != "finished"]
+        ends = {standing.cell.name: math.inf for standing in waiting}
+
+        def ready(standing: CellStatus) -> float:
+            return ends.get(standing.cell.after, 0.0)
+
+        while waiting:
+            at = next((i for i, standing in enumerate(waiting) if ready(standing) <= free[0]), None)
+            standing = waiting.pop(at if at is not None else waiting.index(min(waiting, key=ready)))
+            left = self.prices[standing.cell.kind].seconds * (1.0 - standing.share)
+            ends[standing.cell.name] = max(free[0], ready(standing)) + left
+            heapq.heapreplace(free, ends[standing.cell.name])
+        return max(free)
+
+    def disk_for(self, standings: Iterable[CellStatus]) -> int:
+        return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
+
+
+def disk_bytes(config: RunConfig, parameters: int) -> int:
+    """Bytes a finished run leaves: its newest, best and final checkpoints, and its records."""
+    saved = config.checkpoint
+    numbers = 1 + MOMENTS + (1 if config.train.ema else 0)  # of a parameter in a checkpoint
+    averages = (1 if saved.average_last else 0) + (1 if config.train.ema else 0)
+    kept = (max(saved.keep_last, saved.average_last) + 1) * numbers + averages
+    lines = config.train.steps / config.log.every
+    return int(kept * BYTES * parameters + lines * RECORD + BESIDES)
+
+
+def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
+    """Return the cost of a resolved config's evaluations, in training steps of so many tokens."""
+    every = config.evaluation.every
+    times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
+    read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
+    return times * read * SCORING / step_tokens
+
+
+def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
+    """Return the CPU threads that the smallest of these models can use; each comes with its vocabulary."""
+    operations = []
+    for config, vocabulary in configs:
+        tokens = config.train.batch_tokens or config.train.batch_size * config.window_targets
+        operations.append(tokens * size.flops_per_token(config.model, vocabulary, config.train.batch_size))
+    return max(1, int(min(operations) / WORTH_A_THREAD))
+
+
+def shared_out(
+    cells: int, *, cores: int, memory: int, needed: int, worth: int, jobs: int | None = None, threads: int | None = None
+) -> tuple[int, int]:
+    """How many cells at a time on a CPU, and threads for each: another run gains more than another thread.
+
+    `memory` is free bytes, `needed` those of one cell, `worth` the threads that its model can use; `jobs`
+    and `threads` are as asked for. Raises InputError for more cells at a time than memory has room for.
+    """
+    room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
+    if jobs is not None and jobs > room:
+        raise InputError(
+            tr(
+                "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
+                "free; --jobs {room} fits",
+                jobs=jobs,
+                needed=jobs * needed / 1e9,
+                free=memory / 1e9,
+                room=room,
+            )
+        )
+    jobs = jobs or max(1, min(cores // (threads or 1), cells, room))
+    return jobs, threads or max(1, min(cores // jobs, worth))
+
+
+def measured(
+    study: Study,
+    *,
+    device: str,
+    jobs: int | None,
+    cells: int,
+    took: Mapping[str, float],
+    known: Plan,
+    data_dir: Path | None,
+) -> Plan:
+    """Plan a study with so many `cells` left to run, in a separate process.
+
+    `took` are seconds of a finished run, by `Cell.kind`; what `known`, an earlier plan of these configs, timed is not
+    timed again. Raises InputError for a device, a corpus or a config that does not work here, or too little memory.
+    """
+    asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
+    asked["known"] = known.dump()
+    command = [sys.executable, "-m", "tui_transformer", "--language", code(), "measure-study"]
+    command += ["--data-dir", str(data_dir)] if data_dir is not None else []
+    try:
+        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise no_process(error) from None
+    if done.returncode != 0:
+        raise InputError(last_words(done.stderr) or tr("measurement failed without an error message"))
+    return Plan.read(json.loads(done.stdout.splitlines()[-1]))
+
+
+def plan_of(
+    study: Study,
+    *,
+    device: str,
+    jobs: int | None,
+    cells: int,
+    took: Mapping[str, float],
+    known: Plan,
+    data_dir: Path | None,
+) -> Plan:
+    """Plan in this process: loads torch and times. Arguments as `measured`'s."""
+    import psutil
+    import torch
+
+    from engine.model.devices import default_threads, resolve_device
+    from engine.tasks.task import make_task
+    from engine.training.assemble import built
+    from engine.training.checkpoint import parameter_shapes
+    from engine.training.init_from import match_shapes, require_same_reading
+    from engine.training.trial import step_cost
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        names = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    else:  # named, comma-separated
+        names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
+    if not names:
+        raise InputError(
+            tr("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
+        )
+    devices = tuple(str(resolve_device(name)) for name in names)
+    fixed = study.changes.get(THREADS)
+    first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
+    kinds = {cell.name: cell.kind for cell in first}
+    configs = {cell.kind: cell.config for cell in first}
+    where = tr("study '{name}', variant", name=study.name)
+    tasks: dict[str, Task] = {}
+    made: dict[str, Task] = {}
+    for cell in first:
+        name, config = cell.kind, cell.config
+        parent = kinds.get(cell.after, "")
+        given = tasks[parent].tokenizer if parent else None
+        said = json.dumps([config.data.model_dump(mode="json"), config.task.name, config.model.context_length])
+        said += given.sha256 if given is not None else ""
+        if said not in made:
+            made[said] = make_task(config, data_dir, given)
+        tasks[name] = made[said]
+        configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
+        if parent:
+            # Find a stage whose model cannot take the previous one's weights now, not after training that.
+            pair = configs[name], configs[parent]
+            own, saved = (parameter_shapes(c.model, c.needed_tokens(tasks[name].vocab_size)) for c in pair)
+            require_same_reading(*pair, parent, tasks[name].tokenizer)
+            match_shapes(pair[0], own, pair[1], saved, tasks[name].tokenizer)
+    sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
+    needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
+    if torch.device(devices[0]).type == "cpu":
+        memory = int(psutil.virtual_memory().available)
+        worth, cores = threads_worth(sized), default_threads()
+        jobs, threads = shared_out(
+            cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
+        )
+    else:
+        jobs = jobs or min(len(devices), cells)
+        threads = fixed or max(1, min(4, default_threads() // jobs))
+    torch.set_num_threads(threads)
+    alike = known.devices == devices and known.threads == threads
+    timed = {name: price.seconds for name, price in known.prices.items() if alike and price.seconds}
+    prices = {}
+    for (name, config), (_, vocabulary) in zip(configs.items(), sized, strict=True):
+        parameters = size.parameter_count(config.model, vocabulary)
+        seconds = took.get(name, timed.get(name))
+        if seconds is None:
+            on = torch.device(devices[0])
+            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # slow steps are steady
+            cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
+            windows = config.train.batch_size * config.train.accumulation * config.window_targets
+            step_tokens = cost.targets if config.on_rows else windows
+            scored = evaluation_steps(config, step_tokens, tasks[name].predicted("validation"))
+            seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
+        prices[name] = Price(
+            parameters=parameters,
+            steps=config.train.steps,
+            seconds=seconds,
+            disk=disk_bytes(config, parameters),
+            measured=name not in took,
+        )
+    return Plan(devices=devices, jobs=jobs, threads=threads, prices=prices)

@@ -1,0 +1,288 @@
+"""A started study: its file beside its runs, `RUNS/NAME.study.toml`, its lock, and its cells' states.
+
+The file fixes what a resumed study runs; a cell's state comes from its run directory alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from filelock import FileLock, Timeout
+
+from engine.base.errors import InputError, refused
+from engine.base.language import tr
+from engine.base.recorded_text import told
+from engine.config.keys import is_bookkeeping
+from engine.config.toml import shown_or_unset
+from engine.runs.files import write_atomic
+from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+
+if TYPE_CHECKING:  # the studio's first screen needs none of it
+    from tui_transformer.lab.work.study import Cell, Study
+
+SUFFIX = ".study.toml"
+THREADS = "train.threads"  # sums differ between counts, so every cell has the same
+ABSENT, TORN = "absent", "torn"  # no directory yet; killed before it was complete
+SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
+Verb = Literal["create", "begin", "resume", "anew", "wait", "done", "failed"]
+# How to resume, by state. A run that ended early without a checkpoint has nothing to resume from.
+VERBS: Mapping[str, Verb] = {
+    ABSENT: "create",
+    TORN: "anew",
+    "queued": "begin",
+    "finished": "done",
+    "failed": "failed",
+    SKIPPED: "failed",
+    **dict.fromkeys(LIVE_STATES, "wait"),
+    **dict.fromkeys(("stopped", "interrupted", "lost"), "resume"),
+}
+
+
+# Its file
+
+
+def study_file(runs_dir: Path, name: str) -> Path:
+    return runs_dir / f"{name}{SUFFIX}"
+
+
+def write(study: "Study", runs_dir: Path) -> None:
+    try:
+        write_atomic(study_file(runs_dir, study.name), study.to_toml())
+    except OSError as error:
+        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
+
+
+@contextmanager
+def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
+    """Lock a study for running its cells; released when this process ends, however it ends."""
+    lock = FileLock(runs_dir / f".{name}.study.lock", timeout=0)
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        held = lock.acquire()
+    except Timeout:
+        raise InputError(
+            tr(
+                "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
+                name=name,
+                runs_dir=runs_dir,
+            )
+        ) from None
+    except OSError as error:
+        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
+    with held:
+        yield
+
+
+def is_run(runs_dir: Path, name: str) -> bool:
+    try:
+        with FileLock(runs_dir / f".{name}.study.lock", timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+def stop_file(runs_dir: Path, name: str) -> Path:
+    """Its existence asks whoever runs the study to stop: on this machine or another one."""
+    return runs_dir / f".{name}.study.stop"
+
+
+def gone_on_with(asked: "Study", before: "Study") -> "Study":
+    """Return the study to resume: as started, with the seeds added since."""
+    if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
+        asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
+    if not asked.seeds_given:
+        asked = replace(asked, seeds=before.seeds)
+    changed = list(_differences(asked, before))
+    if changed:
+        more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
+        raise InputError(
+            tr(
+                "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
+                "--name, or resume the old one",
+                name=asked.name,
+                changed="; ".join(changed[:3]),
+                more=more,
+            )
+        )
+    return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
+
+
+def _differences(asked: "Study", before: "Study") -> Iterator[str]:
+    """In words. A variant's description is no difference; its expectation is one."""
+    yield from _changed("base", asked.base, before.base)
+    yield from _changed("baseline", asked.baseline, before.baseline)
+    yield from _changed("primary", asked.primary, before.primary)
+    missing = [seed for seed in before.seeds if seed not in asked.seeds]
+    if missing:
+        yield tr("seed {seed} is left out", seed=missing[0])
+    yield from _changes("", asked.changes, before.changes)
+    stages = [stage.name for stage in asked.stages]
+    yield from _changed(tr("the list of stages"), stages, [stage.name for stage in before.stages])
+    for now, then in zip(asked.stages, before.stages, strict=False):
+        yield from _changed(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
+        yield from _changed(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
+        yield from _changes(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
+    ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        if name not in theirs or name not in ours:
+            yield (
+                tr("variant '{name}' is new", name=name)
+                if name in ours
+                else tr("variant '{name}' is left out", name=name)
+            )
+            continue
+        one, other = ours[name], theirs[name]
+        yield from _changed(tr("variant '{name}': preset", name=name), one.preset, other.preset)
+        yield from _changes(tr("variant '{name}': ", name=name), one.changes, other.changes)
+        yield from _changed(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
+        yield from _changed(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
+
+
+def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
+    for key in dict.fromkeys([*asked, *before]):
+        if not is_bookkeeping(key):
+            yield from _changed(where + key, asked.get(key), before.get(key))
+
+
+def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
+    if asked != before:
+        yield tr("{what} is {now}, was {before}", what=what, now=shown_or_unset(asked), before=shown_or_unset(before))
+
+
+# Its cells
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    cell: "Cell"
+    path: Path  # its run directory, existing or not
+    state: str = ABSENT  # of the run; `ABSENT`, `TORN` and `SKIPPED` besides
+    reason: str = ""  # why it ended, if recorded
+    step: int = 0  # reached, of `steps`
+    steps: int = 0  # 0 where unknown
+    attempt: int = 0  # 0 before the first
+    checkpoint: bool = False  # whether there is one to resume from
+    loss: float | None = None  # the last validation loss
+    device: str = ""
+
+    @property
+    def verb(self) -> Verb:
+        verb = VERBS.get(self.state, "anew")
+        return "anew" if verb == "resume" and not self.checkpoint else verb
+
+    @property
+    def share(self) -> float:
+        if self.state == "finished":
+            return 1.0
+        return min(1.0, self.step / self.steps) if self.steps else 0.0
+
+
+def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str, Path]:
+    """Each cell's run directory by cell name: a renamed run is still the cell's, according to run.json."""
+    born = {}
+    for reader in list_runs(runs_dir):
+        place = reader.run.study
+        if place.name == study:
+            born[place.variant, place.stage, place.seed] = reader.path
+    found = {}
+    for cell in cells:
+        own = cell.variant, cell.stage, cell.seed
+        path = born.get(own, runs_dir / cell.name)
+        if own not in born and (path / "run.json").exists():
+            place = RunReader(path).run.study  # a worker may have made it since
+            if (place.name, place.variant, place.stage, place.seed) == (study, *own):
+                born[own] = path
+        if (path / "run.json").exists() and path not in born.values():
+            raise InputError(
+                tr(
+                    "run '{name}' exists but does not belong to study '{study}'; give the study a different --name",
+                    name=cell.name,
+                    study=study,
+                )
+            )
+        if (path / "config.toml").exists():
+            reader = RunReader(path)
+            try:
+                changed = cell.differs(reader.config)
+            except InputError as error:
+                damaged = tr(
+                    "run '{name}' of this study is damaged: {error}; delete it to train it again",
+                    name=reader.name,
+                    error=error,
+                )
+                raise InputError(damaged) from None
+            for key, (ran, asked) in changed.items():
+                raise InputError(
+                    tr(
+                        "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
+                        "study a different --name, or delete that run",
+                        name=reader.name,
+                        key=key,
+                        ran=ran,
+                        asked=asked,
+                    )
+                )
+        found[cell.name] = path
+    return found
+
+
+def look(cell: "Cell", path: Path, reader: RunReader | None = None) -> CellStatus:
+    """Return a cell's state. Never raises: a damaged status is a torn run.
+
+    A `reader` that has watched a run on another host can tell that it lives by its moving heartbeat.
+    """
+    if not path.exists():
+        return CellStatus(cell, path)
+    reader = reader or RunReader(path)
+    status, last = reader.status, reader.summary.last
+    if not status.model_fields_set or not (path / "config.toml").exists() or not (path / "run.json").exists():
+        return CellStatus(cell, path, TORN)
+    return CellStatus(
+        cell,
+        path,
+        reader.state,
+        told(status.reason),
+        status.step,
+        status.steps,
+        status.attempt,
+        any((path / "checkpoints").glob("step-????????")),
+        None if last is None else last.loss,
+        status.device,
+    )
+
+
+def look_at_all(cells: "Sequence[Cell]", paths: Mapping[str, Path]) -> list[CellStatus]:
+    """Return all cells' states; one that has not begun and waits for an unfinished stage says so.
+
+    Each cell comes after the one whose weights it starts with; `paths` are run directories by cell name.
+    """
+    found: dict[str, CellStatus] = {}
+    for cell in cells:
+        now, before = look(cell, paths[cell.name]), found.get(cell.after)
+        if before is not None and now.state == ABSENT and before.state != "finished":
+            stage = before.cell.stage
+            if before.verb == "failed":
+                why = (
+                    tr("its stage '{stage}' was skipped", stage=stage)
+                    if before.state == SKIPPED
+                    else tr("its stage '{stage}' failed", stage=stage)
+                )
+                now = replace(now, state=SKIPPED, reason=why)
+            elif before.state != ABSENT:
+                now = replace(now, reason=tr("its stage '{stage}' is {state}", stage=stage, state=told(before.state)))
+        found[cell.name] = now
+    return list(found.values())
+
+
+def trained_seconds(path: Path) -> float | None:
+    """A finished run's wall seconds, evaluations included; None if unknown."""
+    turns = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
+    if [event.event for event in turns] != ["started", "finished"]:  # it was interrupted in between
+        return None
+    try:
+        began, ended = (datetime.fromisoformat(event.time) for event in turns)
+    except ValueError:
+        return None
+    return max(0.0, (ended - began).total_seconds())
