@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from reference.markup import Html, code, heading, page, sentence, table, words
 from reference.schemas import number
 from tui_transformer.lab.play.prompt import ASKING, COMMANDS, OTHER_NAMES, TRANSLATING, WRITING, Command, Setting
-from tui_transformer.studio.keys import PANES, SIGNS, WORDS
+from tui_transformer.studio.shared.keys import PANES, SIGNS, WORDS
 
 TITLES = {"everywhere": "Everywhere", "study": "Study builder"}
 

@@ -30,7 +30,7 @@ TABLES = {  # TOML files, and which of their strings are read by people
     "presets/*.toml": ("description",),
     "presets/studies/*.toml": ("description", "why"),
     "tui_transformer/lab/records/badges.toml": ("means", "advice"),
-    "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
+    "tui_transformer/studio/shared/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }
 DATE = datetime(2026, 11, 25, tzinfo=UTC)  # in every header: a catalogue depends on its messages alone

@@ -93,7 +93,7 @@ TEXTS = {
         TYPED,
     ),
     "tui_transformer/studio/compare/pane.py": {"compare the runs": WORKER},
-    "tui_transformer/studio/keys.py": {"tab shift+tab": "keys"},
+    "tui_transformer/studio/shared/keys.py": {"tab shift+tab": "keys"},
     "tui_transformer/studio/train/pane.py": {"look at the runs": WORKER},
 }
 

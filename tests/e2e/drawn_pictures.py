@@ -9,8 +9,8 @@ from textual.app import App
 
 from tests.tui_transformer.moving_picture import CELL, SVG
 from tui_transformer.studio.app import PANE_NAMES
-from tui_transformer.studio.keys import PANES, SPARE
 from tui_transformer.studio.playground.lines import PromptLine
+from tui_transformer.studio.shared.keys import PANES, SPARE
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCREENS = {name: name for name in PANE_NAMES} | {"variants": "compare"}  # the pane that a picture shows

@@ -17,7 +17,7 @@ from tests.catalogue import ROOT
 from tests.e2e.drawn_pictures import DOCS, SCREENS, frames, outdated, size, tree
 from tests.tui_transformer.draw_pictures import SESSION, SESSION_SIZE, SIZE, STILL
 from tests.tui_transformer.moving_picture import CELL, EDGE, LINE, SVG, TITLE, at_frame
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.shared.keys import PANES
 
 FRONT_PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 PAGES = [*FRONT_PAGES, *sorted(DOCS.rglob("*.md"))]

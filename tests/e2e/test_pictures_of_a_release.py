@@ -19,7 +19,7 @@ from tests.tui_transformer.moving_picture import SVG
 from tui_transformer.lab.reports.languages import language
 from tui_transformer.studio.app import PANE_NAMES
 from tui_transformer.studio.design.switches import SWITCHES
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.shared.keys import PANES
 
 pytestmark = [pytest.mark.slow, pytest.mark.release]
 

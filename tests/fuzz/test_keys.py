@@ -16,8 +16,8 @@ from tests.fuzz.run_doors import files_of
 from tests.tui_transformer.studio.on_screen import patch_waits
 from tui_transformer.languages import settings_file
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Read
+from tui_transformer.studio.shared.keys import PANES
 
 PARTS = 10
 TRIES = 3  # escapes that may be needed before a key is a key again

@@ -27,7 +27,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "tui_transformer/lab/play/commands.toml": ("tui_transformer.lab.play.prompt", "tests.test_texts"),
     "tui_transformer/lab/records/badges.toml": ("tui_transformer.lab.records.badges", "tests.test_texts"),
     "tui_transformer/locale/*": CATALOGUE,
-    "tui_transformer/studio/keys.toml": ("tui_transformer.studio.keys", "tests.test_texts"),
+    "tui_transformer/studio/shared/keys.toml": ("tui_transformer.studio.shared.keys", "tests.test_texts"),
     "tui_transformer/studio/themes.toml": ("tui_transformer.studio.themes",),
     "tui_transformer/studio/studio.tcss": ("tui_transformer.studio.app",),
     "docs/tutorials/*.md": ("tests.tutorials.test_tutorials", *PAGES),

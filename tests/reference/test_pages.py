@@ -24,7 +24,7 @@ from tui_transformer.cli.output import ExitCode
 from tui_transformer.lab.play.prompt import COMMANDS, TRANSLATING
 from tui_transformer.lab.records import badges
 from tui_transformer.lab.work.study import StudyFile, read_study, shipped_studies
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.shared.keys import PANES
 
 TAGS = {"h1", "h2", "h3", "p", "pre", "code", "em", "strong", "a", "br", "kbd", "div"}
 TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "ul", "li"}

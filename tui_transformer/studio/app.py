@@ -41,12 +41,12 @@ from tui_transformer.lab.work.launches import Launches, LaunchMode
 from tui_transformer.lab.work.logs import hung_up
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
-from tui_transformer.studio.keys import KEYS, PANES, SPARE, help_screen, remap
-from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
+from tui_transformer.studio.shared.keys import KEYS, PANES, SPARE, help_screen, remap
+from tui_transformer.studio.shared.messages import How, Play, Resume, Timing, errors_said, say
+from tui_transformer.studio.shared.typing_order import TypingOrder, hear_alt_digits, know_signs, types
 from tui_transformer.studio.themes import THEMES
-from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits, know_signs, types
 
 if TYPE_CHECKING:
     from tui_transformer.studio.design.pane import DesignPane

@@ -19,8 +19,8 @@ from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.preset_list import entries
-from tui_transformer.studio.keys import PANES, signs
 from tui_transformer.studio.settings_page import choices, titled
+from tui_transformer.studio.shared.keys import PANES, signs
 from tui_transformer.studio.shared.search import nearness
 from tui_transformer.studio.train.pane import TrainPane
 

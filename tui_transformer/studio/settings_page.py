@@ -19,8 +19,8 @@ from engine.base.errors import listed
 from engine.base.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.settings import Settings
-from tui_transformer.studio.keys import PANES, pane_title, signs, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask
+from tui_transformer.studio.shared.keys import PANES, pane_title, signs, wrong_key
 from tui_transformer.studio.themes import THEMES
 
 KEYS = "keys"  # the setting

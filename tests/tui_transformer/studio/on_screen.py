@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList
 
 from tests.waiting import PATIENCE, POLL_INTERVAL, timeout_message, value_of
-from tui_transformer.studio import typing_order
+from tui_transformer.studio.shared import typing_order
 
 TURNS = 100_000  # of the event loop, after which it is idle
 _really = Screen._compositor_refresh

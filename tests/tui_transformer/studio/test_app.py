@@ -25,9 +25,9 @@ from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio import command_palette
 from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
-from tui_transformer.studio.keys import PANES, KeyColumns, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
 from tui_transformer.studio.shared.key_line import KeyLine
+from tui_transformer.studio.shared.keys import PANES, KeyColumns, wrong_key
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 

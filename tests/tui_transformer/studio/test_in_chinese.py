@@ -76,7 +76,7 @@ def named_in(scene: str) -> set[str]:
     """What has a name that is an English word, and is shown in few scenes."""
     found = set(TYPED.get(scene, ()))
     if "help" in scene:
-        tables = tomllib.loads((ROOT / "tui_transformer/studio/keys.toml").read_text(encoding="utf-8"))
+        tables = tomllib.loads((ROOT / "tui_transformer/studio/shared/keys.toml").read_text(encoding="utf-8"))
         keys = [(name, key) for table in tables.values() for name, key in table.items() if "key" in key]
         found |= {part for name, key in keys for part in (name, *key["key"].split(","))}
     if scene.startswith("play-"):

@@ -6,7 +6,7 @@ from tests.tui_transformer.lab.records.test_seen import FALLING, SUSPICIOUS
 from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenCompare
 from tests.tui_transformer.studio.on_screen import said
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.shared.keys import PANES
 
 
 def test_the_key_is_free_elsewhere() -> None:

@@ -16,11 +16,11 @@ from engine.base.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until
-from tui_transformer.studio import typing_order
 from tui_transformer.studio.app import PANE_NAMES, Studio, TopBar
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
+from tui_transformer.studio.shared import typing_order
 from tui_transformer.studio.shared.dialog import Ask, AskText
 
 

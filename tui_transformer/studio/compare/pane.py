@@ -47,11 +47,11 @@ from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.compare.splitter import Splitter
-from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import Play, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer as Choice
 from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
+from tui_transformer.studio.shared.keys import PANES
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
+from tui_transformer.studio.shared.messages import Play, errors_said, say
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import fitting, panel
 from tui_transformer.studio.shared.words import Words, nothing_here

@@ -23,8 +23,8 @@ from engine.config.keys import all_keys, unknown_key
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import CORPUS, Switch
-from tui_transformer.studio.messages import say
 from tui_transformer.studio.shared.dialog import AskText, Filter, Read, complaint
+from tui_transformer.studio.shared.messages import say
 from tui_transformer.studio.shared.palette import Palette
 
 NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)

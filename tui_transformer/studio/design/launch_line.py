@@ -16,7 +16,7 @@ from engine.base.language import tr
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
 from tui_transformer.studio.design.own_files import wrong_name
-from tui_transformer.studio.keys import KEYS
+from tui_transformer.studio.shared.keys import KEYS
 from tui_transformer.studio.shared.palette import Palette
 
 ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence

@@ -38,10 +38,10 @@ from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList, entries
 from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
 from tui_transformer.studio.design.switches import BASE, CORPUS, SIGNS, Switches
-from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import How, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
+from tui_transformer.studio.shared.keys import PANES
 from tui_transformer.studio.shared.line_list import SearchLine
+from tui_transformer.studio.shared.messages import How, Timing, errors_said, say
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.words import Words

@@ -31,8 +31,8 @@ from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, positi
 from tui_transformer.lab.reports.languages import language
 from tui_transformer.lab.work.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
-from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
+from tui_transformer.studio.shared.keys import KEYS
 from tui_transformer.studio.shared.palette import Palette
 
 BESIDE_FROM, COLUMNS_FROM = 46, 88  # columns: two pictures side by side, two columns of words

@@ -46,10 +46,10 @@ from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preview import NETWORK, WRAPS, network
-from tui_transformer.studio.keys import KEYS, PANES, SPARE
-from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.key_line import KeyLine
+from tui_transformer.studio.shared.keys import KEYS, PANES, SPARE
+from tui_transformer.studio.shared.messages import errors_said, say
 from tui_transformer.studio.shared.palette import Palette
 
 ALL_KEYS = tr("? all keys")

@@ -26,7 +26,7 @@ from engine.config.schema import RunConfig
 from tui_transformer.lab.design.draft import MOST_RANKS, Draft, sentence, shown
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.typing_order import types
+from tui_transformer.studio.shared.typing_order import types
 
 LABEL = 14  # columns
 SIGNS = "←→ ⏎"  # the keys that change it

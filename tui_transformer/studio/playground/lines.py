@@ -20,9 +20,9 @@ from engine.base.language import english, tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
-from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText, complaint
+from tui_transformer.studio.shared.keys import KEYS
 from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.palette import Palette
 

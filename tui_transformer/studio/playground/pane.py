@@ -24,8 +24,6 @@ from tui_transformer.lab.play.writers import Writers, best_finished
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import say
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import RunColumn
 from tui_transformer.studio.playground.likeliest import Likeliest
@@ -33,6 +31,8 @@ from tui_transformer.studio.playground.lines import Controls, PromptLine, exampl
 from tui_transformer.studio.playground.surprises import Surprises, ranked
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
+from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.messages import say
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel

@@ -9,7 +9,7 @@ from textual import events
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui_transformer.studio.typing_order import types
+from tui_transformer.studio.shared.typing_order import types
 
 
 class ShownKey(NamedTuple):

@@ -5,7 +5,7 @@ from textual.widgets import Static
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.studio.keys import KEYS
+from tui_transformer.studio.shared.keys import KEYS
 
 
 class Words(Static):

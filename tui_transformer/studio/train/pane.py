@@ -38,10 +38,10 @@ from tui_transformer.lab.records.study_row import StudyRow, tree
 from tui_transformer.lab.work.launches import Launches
 from tui_transformer.lab.work.record import study_file
 from tui_transformer.lab.work.study import read_study
-from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
+from tui_transformer.studio.shared.keys import PANES
 from tui_transformer.studio.shared.line_list import LineList
+from tui_transformer.studio.shared.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study

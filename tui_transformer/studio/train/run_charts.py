@@ -44,7 +44,6 @@ from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.compare.overlay_charts import LOG, OverlayDrawing
-from tui_transformer.studio.keys import WORDS
 from tui_transformer.studio.shared.chart import (
     ALL_HIDDEN,
     HIDDEN,
@@ -55,6 +54,7 @@ from tui_transformer.studio.shared.chart import (
     title_line,
     whole,
 )
+from tui_transformer.studio.shared.keys import WORDS
 from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides

@@ -18,7 +18,7 @@ from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar, fitted
 from tui_transformer.lab.records.badges import SIGNS, badge, worst_first
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.keys import KEYS
+from tui_transformer.studio.shared.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
 
 TABS = english("samples"), english("checks"), english("log")

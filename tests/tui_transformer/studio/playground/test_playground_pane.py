@@ -17,12 +17,12 @@ from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.likeliest import Likeliest
 from tui_transformer.studio.playground.lines import stepped
 from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText, Read
+from tui_transformer.studio.shared.keys import PANES
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
