@@ -22,7 +22,7 @@ import psutil
 
 from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from tui_transformer.cli.responsiveness import Terminal, endless
+from tui_transformer.cli.show.responsiveness import Terminal, endless
 from tui_transformer.lab.work.launch import enqueue, spawn
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one

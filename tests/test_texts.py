@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.catalogue import KEYWORDS, ROOT, messages
-from tui_transformer.cli import bench
-from tui_transformer.cli.node import DONE, SCRIPT
+from tui_transformer.cli.show import bench
+from tui_transformer.cli.show.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
 SHOWN = {*KEYWORDS, "Says"}  # calls whose texts the catalogue has
@@ -53,7 +53,7 @@ TEXTS = {
         " --set model.source_length={}": TYPED,
     },
     "engine/proofs/verify/repeats.py": {"is NaN or infinite": LOOKED_UP, "is not a number": LOOKED_UP},
-    "tui_transformer/cli/bench.py": dict.fromkeys(
+    "tui_transformer/cli/show/bench.py": dict.fromkeys(
         (
             *(bench.MARK, bench.MEMORY_TITLE, bench.MEMORY_NOTE, "{}, {}, one thread, torch {}"),
             *("tui-transformer bench --case memory --size all --write docs/benchmarks.md", "largest batch"),
@@ -61,11 +61,11 @@ TEXTS = {
         ),
         "a page of the documentation, which is English",
     ),
-    "tui_transformer/cli/data.py": {"first use": LOOKED_UP},
+    "tui_transformer/cli/show/data.py": {"first use": LOOKED_UP},
     "tui_transformer/cli/mistyped.py": {"No such command": "typer's words, looked up", "data fetch": TYPED},
-    "tui_transformer/cli/repl.py": {"tab: complete": "a setting of readline"},
-    "tui_transformer/cli/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
-    "tui_transformer/cli/responsiveness.py": {"training, fp32": RECORDED},
+    "tui_transformer/cli/run/repl.py": {"tab: complete": "a setting of readline"},
+    "tui_transformer/cli/show/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
+    "tui_transformer/cli/show/responsiveness.py": {"training, fp32": RECORDED},
     "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
     "tui_transformer/lab/analysis/export.py": dict.fromkeys(
         (

@@ -10,7 +10,7 @@ from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import CASES, BenchmarkSpec, Measured
 from engine.proofs.bench.measure import linear_maps
 from tui_transformer.__main__ import main
-from tui_transformer.cli.bench import MARK, _title
+from tui_transformer.cli.show.bench import MARK, _title
 
 LEAST = ["--rounds", "1", "--seconds", "0.01", "--device", "cpu"]
 

@@ -19,7 +19,7 @@ from tests.tui_transformer.loaded import loaded
 from tui_transformer import languages
 from tui_transformer.cli.app import program
 from tui_transformer.cli.commands import all_examples
-from tui_transformer.cli.run import Request
+from tui_transformer.cli.run.run import Request
 from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.study import shipped_studies
 

@@ -47,7 +47,7 @@ def asked(runs: Path, *arguments: str) -> int:
 
 
 def test_a_run_ends_with_its_exact_answers_beside_the_majority(runs, capsys) -> None:
-    from tui_transformer.cli.summary import print_summary
+    from tui_transformer.cli.run.summary import print_summary
 
     print_summary(RunReader(runs / "qa"), as_json=False)
     said = capsys.readouterr().out

@@ -8,8 +8,8 @@ import pytest
 from engine.proofs.device.result import Proof, failed, passed, skipped
 from tests.engine.proofs.device import planted
 from tui_transformer.__main__ import main
-from tui_transformer.cli import prove
-from tui_transformer.cli.prove import every_proof, machine_line, rows
+from tui_transformer.cli.show import prove
+from tui_transformer.cli.show.prove import every_proof, machine_line, rows
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_mistakes_are_one_line(case: str, capsys, monkeypatch) -> None:
 
 
 def test_the_command_runs_every_proof_on_the_named_device(tmp_path, monkeypatch, capsys, no_facts) -> None:
-    monkeypatch.setattr("tui_transformer.cli.prove.every_proof", lambda: HOLDING)
+    monkeypatch.setattr("tui_transformer.cli.show.prove.every_proof", lambda: HOLDING)
     monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--gpu", "--device", "cpu"]) == 0
     assert json.loads((tmp_path / prove.FILE).read_text())["machine"]["device"] == "cpu"

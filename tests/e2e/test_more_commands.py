@@ -119,7 +119,7 @@ def test_another_text_under_the_same_name_is_refused(tmp_path, capsys) -> None:
 
 def test_watch_follows_a_run_to_its_end(tmp_path, capsys) -> None:
     from engine.training.assemble import assemble
-    from tui_transformer.cli.run import Request
+    from tui_transformer.cli.run.run import Request
 
     more = ("train.steps=60", "log.every=2", "evaluation.every=30")
     request = Request("demo", None, None, (*SETTINGS, *more), None, None)
@@ -176,7 +176,7 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     from engine.runs.commands import Command
     from engine.runs.control import Control
     from engine.training.assemble import assemble
-    from tui_transformer.cli.run import Request
+    from tui_transformer.cli.run.run import Request
 
     control = Control()
     request = Request("demo", None, None, tuple(SETTINGS), None, None)
@@ -192,7 +192,7 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
 def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(tmp_path) -> None:
     from engine.runs.commands import Command, send
     from engine.training.assemble import assemble
-    from tui_transformer.cli.run import Request
+    from tui_transformer.cli.run.run import Request
 
     request = Request("demo", None, None, (*SETTINGS, "evaluation.every=0"), None, None)
     trainer = assemble(request.resolve(), runs_dir=tmp_path, device="cpu").trainer
@@ -213,7 +213,7 @@ def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(t
 
 def test_another_terminal_pauses_continues_and_stops_a_run(tmp_path, capsys) -> None:
     from engine.training.assemble import assemble
-    from tui_transformer.cli.run import Request
+    from tui_transformer.cli.run.run import Request
 
     request = Request("demo", None, None, (*SETTINGS, "train.steps=1000000", "evaluation.every=0"), None, None)
     ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu")

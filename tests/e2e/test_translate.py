@@ -9,7 +9,7 @@ import pytest
 
 from engine.runs.reader import RunReader
 from tui_transformer.__main__ import main
-from tui_transformer.cli.translate import Translating
+from tui_transformer.cli.run.translate import Translating
 from tui_transformer.lab.play.prompt import TRANSLATING, Prompt
 
 pytestmark = pytest.mark.usefixtures("module_minimal_leak_probe", "cached_corpora")

@@ -14,8 +14,8 @@ from engine.base.errors import InputError
 from engine.config import keys, lints, presets, toml
 from tests.fuzz.door import Door, command
 from tests.tui_transformer.loaded import loaded
-from tui_transformer.cli.sample import Writing
-from tui_transformer.cli.translate import Translating
+from tui_transformer.cli.run.sample import Writing
+from tui_transformer.cli.run.translate import Translating
 from tui_transformer.lab.play.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, Prompt, Table
 
 NAMES = st.one_of(st.sampled_from(sorted(keys.all_keys())), st.text(max_size=12))

@@ -324,8 +324,8 @@ def test_every_command_prints_through_one_door() -> None:
     raw = {
         "cli/app.py": 1,  # the version
         "cli/output.py": 4,  # the doors themselves
-        "cli/repl.py": 3,  # ends of lines
-        "cli/compare.py": 1,  # a forest plot with its colours; the names in it are clean
+        "cli/run/repl.py": 3,  # ends of lines
+        "cli/show/compare.py": 1,  # a forest plot with its colours; the names in it are clean
     }
     root = Path(__file__).parents[2] / "tui_transformer"
     found: dict[str, int] = {}

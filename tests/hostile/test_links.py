@@ -15,7 +15,7 @@ from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, write
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.trained import train
-from tui_transformer.cli import translate
+from tui_transformer.cli.run import translate
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 

@@ -133,12 +133,9 @@ class Code:
     def __init__(self, modules: Iterable[Module]) -> None:
         self.modules = {module.name: module for module in modules}
         self.importers: defaultdict[str, set[str]] = defaultdict(set)
-        inside: defaultdict[str, list[str]] = defaultdict(list)
-        for name in self.modules:
-            inside[name.rpartition(".")[0]].append(name)
         for module in self.modules.values():
             for written in module.imports:
-                found = inside[written[:-1]] if written.endswith(".") else self._imported(written)
+                found = self._starting(written) if written.endswith(".") else self._imported(written)
                 for target in found:
                     self.importers[target].add(module.name)
         for name, found in self.importers.items():
@@ -153,6 +150,9 @@ class Code:
         """Return the modules whose tests can ask for the fixtures of a `conftest.py`."""
         folder = conftest.removesuffix("conftest")
         return {name for name in self.modules if name.startswith(folder) and name != conftest}
+
+    def _starting(self, written: str) -> list[str]:
+        return [name for name in self.modules if name.startswith(written)]
 
     def _imported(self, written: str) -> list[str]:
         """Return the module that `from a.b import c` is about; of a package, also what may have been a module in it."""

@@ -146,6 +146,6 @@ def test_short_tests_and_first_cases_come_first() -> None:
 
 
 def test_a_command_that_is_imported_by_its_name_is_imported() -> None:
-    files = [ROOT / "tui_transformer" / "__main__.py", *(ROOT / "tui_transformer" / "cli").glob("*.py")]
+    files = [ROOT / "tui_transformer" / "__main__.py", *(ROOT / "tui_transformer" / "cli").rglob("*.py")]
     code = Code(parse(file.relative_to(ROOT).as_posix(), file.read_bytes()) for file in files)
-    assert "tui_transformer.__main__" in code.hops(["tui_transformer.cli.compare"])
+    assert "tui_transformer.__main__" in code.hops(["tui_transformer.cli.show.compare"])

@@ -1,4 +1,4 @@
-"""Commands: each is a function in a file of this folder, marked `@command`.
+"""Commands: each is a function in a file of `ROOMS`, marked `@command`.
 
 Its name, help and place in `--help` are read from the file's text. The file is imported only when its command is used,
 so `--help` is fast.
@@ -19,6 +19,7 @@ from engine.base.language import tr
 from tui_transformer.cli.help import brief, epilog
 
 F = TypeVar("F", bound=Callable[..., int | None])
+ROOMS = ("run", "show", "work")  # folders beside this file
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
 FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
 MARKED = re.compile(
@@ -62,7 +63,8 @@ def all_examples() -> Iterator[str]:
 def listed() -> "dict[str, Listed]":
     """Return the commands by name, in the order of `--help`."""
     found: dict[int, Listed] = {}
-    for file in os.scandir(os.path.dirname(__file__)):  # noqa: PTH120 - a quarter of pathlib's time
+    here = os.path.dirname(__file__)  # noqa: PTH120 - a quarter of pathlib's time
+    for folder, file in ((room, file) for room in ROOMS for file in os.scandir(f"{here}/{room}")):
         if not file.name.endswith(".py"):
             continue
         with open(file.path, "rb") as source:  # noqa: PTH123
@@ -71,7 +73,7 @@ def listed() -> "dict[str, Listed]":
             marked = MARKED.match(part.decode())
             if marked is not None:
                 name = marked["name"].rstrip("_").replace("_", "-")
-                place = f"tui_transformer.cli.{file.name[:-3]}", marked["name"]
+                place = f"tui_transformer.cli.{folder}.{file.name[:-3]}", marked["name"]
                 found[int(marked["place"])] = Listed(name, tr(cleandoc(marked["help"])), bool(marked["hidden"]), place)
     return {one.name or "": one for _, one in sorted(found.items())}
 

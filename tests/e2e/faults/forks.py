@@ -17,7 +17,8 @@ import torch
 from tests.fork_start import forking
 from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
-from tui_transformer.cli import ablate, progress
+from tui_transformer.cli.run import progress
+from tui_transformer.cli.work import ablate
 from tui_transformer.lab.reports import report
 from tui_transformer.lab.work import runner
 from tui_transformer.lab.work.plan import plan_of

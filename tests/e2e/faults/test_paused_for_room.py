@@ -12,7 +12,7 @@ from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from tests.e2e.faults.slices import SETTINGS, run_words
 from tui_transformer.__main__ import main
-from tui_transformer.cli import progress
+from tui_transformer.cli.run import progress
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.studio.shared.run_states import notice
 

@@ -16,7 +16,7 @@ from tests.e2e.faults.slices import SETTINGS as SMALLEST
 from tests.e2e.faults.slices import run_words
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
-from tui_transformer.cli import progress
+from tui_transformer.cli.run import progress
 
 SETTINGS = {**SMALLEST, "train": "steps=6 batch_size=4 threads=1"}
 

@@ -187,7 +187,7 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 def run_command(root: Path, name: str, config: RunConfig = ENDLESS, *, as_json: bool = True) -> int:
-    from tui_transformer.cli.run import train as train_and_show
+    from tui_transformer.cli.run.run import train as train_and_show
 
     def prepare(control: Control):
         return assemble(config, runs_dir=root, name=name, device="cpu", control=control)

@@ -141,10 +141,10 @@ def test_what_is_printed_of_a_folder_with_a_space_can_be_pasted(runs, called, mo
 
 
 def test_commands_about_runs_print_lines_that_can_be_pasted(runs, tmp_path, capsys, called, monkeypatch) -> None:
-    from tui_transformer.cli.compare import compare
-    from tui_transformer.cli.runs import note
-    from tui_transformer.cli.runs import runs as list_runs
-    from tui_transformer.cli.summary import print_summary
+    from tui_transformer.cli.run.summary import print_summary
+    from tui_transformer.cli.show.compare import compare
+    from tui_transformer.cli.show.runs import note
+    from tui_transformer.cli.show.runs import runs as list_runs
 
     monkeypatch.chdir(tmp_path)
     list_runs(runs_dir=runs)

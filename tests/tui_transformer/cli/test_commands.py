@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 def marked() -> dict[str, tuple[int, bool, str]]:
     """Place, whether it is hidden, and docstring of each function marked `@command`, as Python itself reads them."""
     found = {}
-    for path in PLACE.glob("*.py"):
+    for path in PLACE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                 if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "command":

@@ -11,10 +11,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from engine.base.clean import clean, clean_line
-from tui_transformer.cli import output, repl
+from tui_transformer.cli import output
 from tui_transformer.cli.output import LONGEST, complain, has_colour, print_columns
-from tui_transformer.cli.repl import converse
-from tui_transformer.cli.translate import Translating
+from tui_transformer.cli.run import repl
+from tui_transformer.cli.run.repl import converse
+from tui_transformer.cli.run.translate import Translating
 from tui_transformer.lab.analysis.charts.canvas import Line, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
 from tui_transformer.lab.play.prompt import ASKING, TRANSLATING, WRITING

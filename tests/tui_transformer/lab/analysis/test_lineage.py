@@ -10,9 +10,9 @@ from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from tests.tui_transformer.lab.analysis.studies import cell
 from tests.tui_transformer.lab.analysis.variants import change, variant
-from tui_transformer.cli.compare import compare
-from tui_transformer.cli.runs import runs as list_runs
-from tui_transformer.cli.summary import print_summary
+from tui_transformer.cli.run.summary import print_summary
+from tui_transformer.cli.show.compare import compare
+from tui_transformer.cli.show.runs import runs as list_runs
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import Entry, read_entry

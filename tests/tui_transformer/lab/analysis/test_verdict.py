@@ -8,7 +8,7 @@ import pytest
 from engine.runs.reader import RunReader
 from engine.runs.records import StudyPlace
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
-from tui_transformer.cli.summary import print_summary
+from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import FIXED, columns
 from tui_transformer.lab.analysis.detail import detail

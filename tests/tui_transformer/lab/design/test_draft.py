@@ -13,7 +13,7 @@ from engine.data.catalogue import kind_of
 from engine.data.corpus import Characters
 from engine.data.known import names_of
 from tests.legal_cells import AXES
-from tui_transformer.cli.run import Request
+from tui_transformer.cli.run.run import Request
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.switches import BY_KEY

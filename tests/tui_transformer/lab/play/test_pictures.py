@@ -377,8 +377,8 @@ ALIBI = ["presets", "show", "demo", "--mask", "--set", "model.position=alibi"]
 def test_greys_only_where_there_are_some_and_they_are_wanted(monkeypatch, system, no_color: bool, grey: bool) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, color_system=system, no_color=no_color, width=80, height=24)
-    monkeypatch.setattr("tui_transformer.cli.presets.stdout", lambda: console)
-    monkeypatch.setattr("tui_transformer.cli.presets.is_terminal", lambda _: True)
+    monkeypatch.setattr("tui_transformer.cli.show.presets.stdout", lambda: console)
+    monkeypatch.setattr("tui_transformer.cli.show.presets.is_terminal", lambda _: True)
     assert main(ALIBI) == 0
     assert ("\x1b[38;5;2" in screen.getvalue()) == grey and ("░░" in screen.getvalue()) != grey
 

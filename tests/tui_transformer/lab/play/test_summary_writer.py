@@ -9,7 +9,7 @@ from engine.runs.reader import RunReader
 from tests.engine.tasks.test_summaries import PRESETS, config
 from tests.engine.tasks.test_translation import trained
 from tui_transformer.__main__ import main
-from tui_transformer.cli.translate import Translating
+from tui_transformer.cli.run.translate import Translating
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.play.writers import GREEDY, SummaryWriter, Writers

@@ -12,7 +12,7 @@ from tests.tui_transformer.lab.reports.reports import document, words
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
 from tui_transformer.cli.output import stamp
-from tui_transformer.cli.runs import runs as list_runs
+from tui_transformer.cli.show.runs import runs as list_runs
 from tui_transformer.lab.analysis.columns import FIXED
 from tui_transformer.lab.analysis.detail import group_detail
 from tui_transformer.lab.analysis.entry import read_entry

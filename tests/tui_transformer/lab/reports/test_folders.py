@@ -15,7 +15,7 @@ from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, files
 from tui_transformer import languages
 from tui_transformer.__main__ import main
-from tui_transformer.cli.report import report
+from tui_transformer.cli.show.report import report
 from tui_transformer.lab.reports.figures.style import PNG, SVG, rendered
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS, inline, latex, markdown, mathml
@@ -232,7 +232,7 @@ def test_without_out_a_report_has_a_folder_of_its_own(root, tmp_path, monkeypatc
 def test_latex_says_how_to_make_a_pdf_and_whether_it_can_be_done_here(
     root, tmp_path, monkeypatch, capsys, undrawn
 ) -> None:
-    monkeypatch.setattr("tui_transformer.cli.report.shutil.which", lambda name: None)
+    monkeypatch.setattr("tui_transformer.cli.show.report.shutil.which", lambda name: None)
     written(root, tmp_path / "out", kind="latex")
     said = capsys.readouterr().err
     assert "pdflatex" in said and "was not found on this machine" in said and said.count("\n") == 1

@@ -27,7 +27,7 @@ from tests.tui_transformer.lab.work.tiny import (
 )
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.cli import ablate
+from tui_transformer.cli.work import ablate
 from tui_transformer.lab.analysis.statistics import detectable
 from tui_transformer.lab.work.plan import Plan, Price, plan_of
 from tui_transformer.lab.work.record import is_run

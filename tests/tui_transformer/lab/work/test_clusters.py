@@ -33,7 +33,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
     price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
-        "tui_transformer.cli.ablate.measured",
+        "tui_transformer.cli.work.ablate.measured",
         lambda study, **asked: Plan(devices=("cpu",), jobs=2, threads=9, prices=price),
     )
     (tmp_path / "the work").mkdir()
@@ -310,8 +310,8 @@ def test_doctor_says_what_a_node_lacks(cluster, monkeypatch, capsys) -> None:
 def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, squeue) -> None:
     monkeypatch.setenv("FAKE_SBATCH", "echo 7; exit")
     monkeypatch.setenv("FAKE_SQUEUE", squeue)
-    monkeypatch.setattr("tui_transformer.cli.node.LATE", 0.1)
-    monkeypatch.setattr("tui_transformer.cli.node.LOOK", 0.1)
+    monkeypatch.setattr("tui_transformer.cli.show.node.LATE", 0.1)
+    monkeypatch.setattr("tui_transformer.cli.show.node.LOOK", 0.1)
     code, found = doctor(cluster, capsys)
     assert code == 1 and "wrote nothing to" in found["runs folder"]["found"]
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]

@@ -7,7 +7,7 @@ from engine.config import presets
 from engine.runs.files import write_json
 from engine.runs.writer import RunWriter
 from tests.tui_transformer.lab.work.tiny import VARIANTS, tiny_study
-from tui_transformer.cli.study_progress import Board
+from tui_transformer.cli.work.study_progress import Board
 from tui_transformer.lab.work import record
 from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds
 from tui_transformer.lab.work.plan import Plan, Price, disk_bytes, evaluation_steps, shared_out

@@ -18,7 +18,7 @@ from engine.runs.claims import Claim
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.queue import queue as queue_command
+from tui_transformer.cli.work.queue import queue as queue_command
 from tui_transformer.lab.work import line, queue
 from tui_transformer.lab.work.line import Entry, Line, following
 

@@ -19,8 +19,8 @@ from tests.tui_transformer.lab.work.test_runner import Played, Stage, put
 from tests.tui_transformer.lab.work.tiny import attempts, nothing_left, outcomes, started, tiny_study, words, written
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.cli import ablate
-from tui_transformer.cli.study_progress import Board, how_it_stands
+from tui_transformer.cli.work import ablate
+from tui_transformer.cli.work.study_progress import Board, how_it_stands
 from tui_transformer.lab.work import record, runner
 from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.plan import Plan, Price, plan_of

@@ -9,7 +9,7 @@ from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import variant
 from tui_transformer.__main__ import main
-from tui_transformer.cli import compare as command
+from tui_transformer.cli.show import compare as command
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from engine.runs.tail import Metrics
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
-from tui_transformer.cli.summary import print_summary
+from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.pace import MOVING, Pace
 from tui_transformer.lab.records.run_view import begun_at

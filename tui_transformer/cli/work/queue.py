@@ -12,7 +12,7 @@ from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
-from tui_transformer.cli.run import known_device
+from tui_transformer.cli.run.run import known_device
 from tui_transformer.lab.formatting import about, duration, seconds_of
 from tui_transformer.lab.work import queue as waiting_line
 from tui_transformer.lab.work.clock import Clock, seconds_until

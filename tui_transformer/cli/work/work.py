@@ -16,9 +16,9 @@ from engine.base.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
-from tui_transformer.cli.queue import queue
-from tui_transformer.cli.run import known_device, listening
-from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
+from tui_transformer.cli.run.run import known_device, listening
+from tui_transformer.cli.work.queue import queue
+from tui_transformer.cli.work.study_progress import cell_record, how_it_began, how_it_stands
 from tui_transformer.lab.work.clock import Clock, seconds_until
 from tui_transformer.lab.work.record import SKIPPED, SUFFIX, CellStatus, Verb, directories, look_at_all, stop_file
 from tui_transformer.lab.work.runner import Audience, Runner

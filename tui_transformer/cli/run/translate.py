@@ -21,7 +21,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
-from tui_transformer.cli.repl import Session, converse, show
+from tui_transformer.cli.run.repl import Session, converse, show
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
 from tui_transformer.lab.play.writers import TranslationWriter

@@ -3,7 +3,7 @@ import pytest
 from engine.runs.records import Status, TrainRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.recorded import train_record
-from tui_transformer.cli.progress import Snapshot
+from tui_transformer.cli.run.progress import Snapshot
 
 
 def status(step: int, attempt: int = 1, phase: str = "training") -> Status:

@@ -19,10 +19,10 @@ from engine.data.corpus import data_folders
 from engine.data.known import CORPORA, place_of
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.node import Finding, on_node
 from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
-from tui_transformer.cli.workers import slurm_options
+from tui_transformer.cli.show.node import Finding, on_node
+from tui_transformer.cli.work.workers import slurm_options
 from tui_transformer.lab.formatting import memory
 from tui_transformer.lab.records.badges import badge
 
@@ -60,7 +60,7 @@ def doctor(
     if gpu:
         if run is not None:
             raise InputError(tr("doctor --gpu: tests this machine, not a run; leave out '{run}'", run=run[:80]))
-        from tui_transformer.cli.prove import FILE, prove_all
+        from tui_transformer.cli.show.prove import FILE, prove_all
 
         return prove_all(device=device, out=out if out is not None else FILE, as_json=json)
     for option, given in (("--device", device != "auto"), ("--out", out is not None)):

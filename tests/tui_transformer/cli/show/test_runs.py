@@ -2,7 +2,7 @@ import json
 
 from engine.runs.records import Origin
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.runs import runs as list_runs
+from tui_transformer.cli.show.runs import runs as list_runs
 
 
 def test_a_line_has_the_short_word_of_a_badge_and_json_its_name(tmp_path, capsys) -> None:

@@ -86,7 +86,7 @@ def compare(
 ) -> None:
     """Compare runs side by side: what differs, how they score, and whether anything can be concluded."""
     if by_distance:
-        from tui_transformer.cli.distance import draw_by_distance
+        from tui_transformer.cli.show.distance import draw_by_distance
 
         draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
         return

@@ -49,9 +49,9 @@ from tui_transformer.cli.output import (
     tell,
     warn,
 )
-from tui_transformer.cli.run import listening
-from tui_transformer.cli.study_progress import Board, audience, cell_record, how_it_stands
-from tui_transformer.cli.workers import LOCAL, require_way, show, slurm_options, start
+from tui_transformer.cli.run.run import listening
+from tui_transformer.cli.work.study_progress import Board, audience, cell_record, how_it_stands
+from tui_transformer.cli.work.workers import LOCAL, require_way, show, slurm_options, start
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import LOSS, read_entry
 from tui_transformer.lab.analysis.folder import read_study_file

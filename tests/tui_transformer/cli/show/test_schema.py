@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from engine.base.errors import InputError
 from engine.runs.records import SCHEMAS
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.schema import schema
+from tui_transformer.cli.show.schema import schema
 
 
 def test_every_file_of_a_run_has_a_schema_and_is_read_whole(tmp_path, capsys) -> None:

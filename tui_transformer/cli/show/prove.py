@@ -26,7 +26,7 @@ from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result,
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
-from tui_transformer.cli.responsiveness import (
+from tui_transformer.cli.show.responsiveness import (
     SIZE,
     endless,
     in_own_process,

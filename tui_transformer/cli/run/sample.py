@@ -17,7 +17,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, say, stdout, warn
-from tui_transformer.cli.repl import STYLES, Session, converse, show
+from tui_transformer.cli.run.repl import STYLES, Session, converse, show
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, checked
 from tui_transformer.lab.play.writers import Writer, load_writer
 from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign

@@ -256,7 +256,7 @@ def _shared(verb: str, reader: RunReader, *, device: str, as_json: bool, data_di
 
     with loading(tr("starting {n} ranks", n=ranks)):
         process = started(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
-    from tui_transformer.cli.progress import follow
+    from tui_transformer.cli.run.progress import follow
 
     with listening(stop):
         try:
@@ -321,7 +321,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         for lint in ready.lints:
             warn(lint.words)
         log_to(ready.path / "log.txt")
-        from tui_transformer.cli.progress import follow
+        from tui_transformer.cli.run.progress import follow
 
         reader = RunReader(ready.path)
         training = worker.submit(ready.trainer.run)
@@ -345,7 +345,7 @@ def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path
         complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED
 
-    from tui_transformer.cli.summary import print_summary
+    from tui_transformer.cli.run.summary import print_summary
 
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":

@@ -18,7 +18,7 @@ from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
-from tui_transformer.cli.run import Request
+from tui_transformer.cli.run.run import Request
 from tui_transformer.lab.formatting import duration, memory, short
 
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested

@@ -1,0 +1,1 @@
+"""Make and use one model: train, check, score, sample, translate."""

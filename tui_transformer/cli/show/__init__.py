@@ -1,0 +1,1 @@
+"""Look at what there is: runs, corpora, presets, comparisons, proofs."""

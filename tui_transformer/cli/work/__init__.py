@@ -1,0 +1,1 @@
+"""Train many runs: studies, workers, queues."""
