@@ -35,6 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from engine.base.language import english
 from engine.model.devices import resolve_device
+from engine.model.torch_private import add_each_
 from engine.runs.control import RankLost, StopRequested
 from engine.runs.process import PARENT
 
@@ -328,7 +329,7 @@ def _sum(first: Grads | None, second: Grads | None) -> Grads | None:
         return second if first is None else first
     both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     if both:
-        torch._foreach_add_([a for a, _ in both], [b for _, b in both])
+        add_each_([a for a, _ in both], [b for _, b in both])
     return [b if a is None else a for a, b in zip(first, second, strict=True)]
 
 

@@ -20,6 +20,7 @@ from engine.config.model import ModelConfig
 from engine.config.visibility import SMALLEST_BLOCK, Visibility
 from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
+from engine.model.torch_private import softmax_backward
 
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 
@@ -324,7 +325,7 @@ class _Banded(torch.autograd.Function):
         if mask is not None:
             dropped, d_weights = weights * mask, d_weights * mask
         d_values = torch.bmm(dropped.transpose(1, 2), gradient)
-        d_scores = torch._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+        d_scores = softmax_backward(d_weights, weights)
         d_added = None
         if context.needs_input_grad[3]:
             d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.reach).sum_to_size(context.added)

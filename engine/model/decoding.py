@@ -19,16 +19,13 @@ from engine.model.cache import Cache, KeyValueCache
 from engine.model.heads import Reading, SoftmaxSelfAttention, for_each_query
 from engine.model.layers import Branch, Layer, Map, ShortConvolution
 from engine.model.positions import Positions, PositionScheme
+from engine.model.torch_private import CAN_PACK, pack, packed_linear
 from engine.model.transformer import Network
 
 WORTH_TRANSPOSING = 128  # tokens; transposing takes as long as 10 to 180 products gain
 WORTH_SPLITTING = 2**15  # weights; below, starting the second thread takes as long as it saves
 SPLIT = 8  # products
 FEW_ROWS = 8  # with more, oneDNN's GELU is as fast as torch's
-# What torch.compile calls for a linear map on a CPU; no public function multiplies by packed weights.
-_PACKS = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyped-call]
-    hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
-)
 
 
 class Predictor:
@@ -169,7 +166,7 @@ def _linear(part: nn.Linear, long: bool) -> Map:
     of 256 features take 1.6 ms for 4 rows, packed 0.6 ms; for 32 rows, 2.0 ms and 1.5 ms.
     """
     weight, bias = part.weight, part.bias
-    if not (_PACKS and weight.device.type == "cpu" and weight.dtype == torch.float32):
+    if not (CAN_PACK and weight.device.type == "cpu" and weight.dtype == torch.float32):
         return lambda x: F.linear(x, weight, bias)
     alone: Map | None = None
     packed: Tensor | None = None
@@ -181,9 +178,8 @@ def _linear(part: nn.Linear, long: bool) -> Map:
                 alone = _one_row(weight, bias, transposes=long and packed is None)
             return alone(x)
         if packed is None:
-            packed = torch.ops.mkldnn._reorder_linear_weight(weight, x.shape[0])
-        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-        return made
+            packed = pack(weight, x.shape[0])
+        return packed_linear(x, packed, bias)
 
     return product
 

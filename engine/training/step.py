@@ -21,6 +21,7 @@ from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout, seed_generators
 from engine.model.numerics import autocast, chosen_precision, compiles, records
+from engine.model.torch_private import has_forward_hooks
 from engine.model.transformer import Network
 from engine.ranks import ALONE, STEP, Ranks, TreeSum
 from engine.runs.control import Diverged
@@ -256,7 +257,7 @@ class Stepper:
         """Return the recorded pass for batches of this shape; None if it cannot be recorded."""
         key = batch.tokens.shape
         if key not in self._recordings:
-            if len(self._recordings) == MOST or any(_hooked(module) for module in self.model.modules()):
+            if len(self._recordings) == MOST or any(has_forward_hooks(module) for module in self.model.modules()):
                 self._recordings.clear()
                 self.records = False
                 return None
@@ -325,8 +326,3 @@ class Stepper:
             may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # indexing would make the host wait
         others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
-
-
-def _hooked(module: nn.Module) -> bool:
-    """Whether a module has forward hooks, which a replay would not call."""
-    return bool(module._forward_hooks or module._forward_pre_hooks)

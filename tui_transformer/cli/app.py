@@ -14,6 +14,7 @@ from engine.base.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import answer, complain, is_terminal, say
+from tui_transformer.cli.typer_private import install_completion
 
 app = typer.Typer(
     name="tui-transformer",
@@ -84,9 +85,7 @@ def _install_completion(context: Any, parameter: Any, shell: str | bool | None) 
     """As typer's own, in the language in use; without a shell's name, for the one that started this process."""
     if not shell or context.resilient_parsing:
         return
-    from typer._completion_shared import install
-
-    name, path = install(shell if isinstance(shell, str) else None)
+    name, path = install_completion(shell if isinstance(shell, str) else None)
     answer(tr("{name} completion installed in {path}", name=name, path=path))
     answer(tr("It works in every terminal that you open from now on."))
     raise typer.Exit(0)

@@ -12,11 +12,11 @@ from inspect import cleandoc
 from typing import TypeVar
 
 import typer
-from typer._click import Command, Context
 from typer.core import TyperCommand, TyperGroup
 
 from engine.base.language import tr
 from tui_transformer.cli.help import brief, epilog
+from tui_transformer.cli.typer_private import Command, Context
 
 F = TypeVar("F", bound=Callable[..., int | None])
 ROOMS = ("run", "show", "work")  # folders beside this file

@@ -3,13 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from typer import core
-from typer._click.core import Context
-from typer._click.formatting import HelpFormatter
-
 from engine.base.command_line import PROGRAM
 from engine.base.language import english, tr
 from tui_transformer.cli.output import padded, width_of, wrapped
+from tui_transformer.cli.typer_private import HelpFormatter, use_formatter, use_translation
 
 # What typer says by itself, translated when it is shown.
 TYPERS = (
@@ -26,7 +23,7 @@ TYPERS = (
     english("Install completion for the specified shell."),
     english("Show completion for the specified shell, to copy it or customize the installation."),
 )
-setattr(core, "_", tr)  # noqa: B010 - typer's own gettext
+use_translation(tr)
 WIDEST = 30  # columns of an option that has its help beside it
 _CLAUSE = re.compile(r"(.+?)([.;:](?=\s|$)|[。；：])", re.DOTALL)
 
@@ -71,7 +68,7 @@ class Formatter(HelpFormatter):
                 self.write(f"{indent}{' ' * column}{line}\n")
 
 
-Context.formatter_class = Formatter
+use_formatter(Formatter)
 
 
 def epilog(examples: Mapping[str, str]) -> str | None:

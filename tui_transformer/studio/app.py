@@ -45,6 +45,7 @@ from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.keys import KEYS, PANES, SPARE, help_screen, remap
 from tui_transformer.studio.shared.messages import How, Play, Resume, Timing, errors_said, say
+from tui_transformer.studio.shared.textual_private import SafeCommandPalette, lay_out, prepared
 from tui_transformer.studio.shared.typing_order import TypingOrder, hear_alt_digits, know_signs, types
 from tui_transformer.studio.themes import THEMES
 
@@ -375,16 +376,14 @@ class Studio(TypingOrder):
         """Build each pane's help in the background, so that the first `?` is as fast as later ones."""
         for pane in self.panes:
             await asyncio.sleep(QUIET)
-            screen, mounted = self._get_screen(self._help(pane))  # no public method mounts a screen without showing it
+            screen, mounted = prepared(self, self._help(pane))
             await mounted
-            screen._refresh_layout(self.size)
+            lay_out(screen, self)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            from tui_transformer.studio.command_palette import Finding
-
             words = tr("find a command, run, preset, study or setting · esc: close")
-            self.push_screen(Finding(placeholder=words, id="--command-palette"))
+            self.push_screen(SafeCommandPalette(placeholder=words, id="--command-palette"))
 
     def action_settings(self, at: str = "") -> None:
         from tui_transformer.studio.settings_page import SettingsPage

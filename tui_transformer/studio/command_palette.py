@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.actions import parse
-from textual.command import CommandList, CommandPalette, Hit, Hits, Provider
+from textual.command import Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 
@@ -66,22 +66,6 @@ class Finder(Provider):
         name = clean_line(offer.name)
         line = Content.assemble(name, "  ", (offer.key, "$accent bold"), (offer.kind, "$foreground 60%"))
         return Hit(score, line, offer.act, name, escape(clean_line(offer.about)))  # Textual reads markup there
-
-
-class Finding(CommandPalette):
-    """Textual's palette, which crashes if its results come while it is being closed."""
-
-    def _watch__list_visible(self) -> None:
-        if self.query(CommandList):
-            super()._watch__list_visible()
-
-    async def _watch__show_busy(self) -> None:
-        if self.query(CommandList):
-            await super()._watch__show_busy()
-
-    def _action_escape(self) -> None:
-        self._stop_no_matches_countdown()
-        super()._action_escape()
 
 
 def commands(app: "Studio") -> Iterator[Offer]:

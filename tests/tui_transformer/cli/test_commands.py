@@ -57,7 +57,7 @@ def test_help_imports_no_commands_file() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert set(done.stderr.split()) == {
-        f"tui_transformer.cli.{name}" for name in ("app", "commands", "help", "options", "output")
+        f"tui_transformer.cli.{name}" for name in ("app", "commands", "help", "options", "output", "typer_private")
     }
 
 

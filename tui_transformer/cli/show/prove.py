@@ -236,8 +236,9 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
                 await asyncio.sleep(TICK)
                 late.append(max(0.0, time.perf_counter() - before - TICK))
             last, ended = await asyncio.to_thread(step_after, run, 0)
-            strips = app.screen._compositor.render_strips()
-            text = "\n".join("".join(part.text for part in strip) for strip in strips)
+            from tui_transformer.studio.shared.textual_private import text_of
+
+            text = text_of(app.screen)
         finally:
             await asyncio.to_thread(app.launches.stop_here)
     return (last - first) / (ended - started), late, text

@@ -9,11 +9,13 @@ from contextlib import suppress
 from enum import Enum
 from weakref import WeakKeyDictionary
 
-from textual import _ansi_sequences, keys
+from textual import keys
 from textual.app import App
 from textual.events import Event, Key
 from textual.screen import Screen
 from textual.widget import Widget
+
+from tui_transformer.studio.shared.textual_private import KeyBindings, has_screen, read_sequence, run_callbacks
 
 PATIENCE = 1.0  # most seconds a key waits for the effects of earlier keys
 GLANCE = 0.005  # seconds between checks on a dialog that is being built
@@ -28,9 +30,8 @@ class AltDigit(Enum):
 
 def hear_alt_digits() -> None:
     """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2."""
-    table = _ansi_sequences.ANSI_SEQUENCES_KEYS
-    assert isinstance(table, dict)
-    table |= {f"\x1b{key.value[-1]}": (key,) for key in AltDigit}
+    for key in AltDigit:
+        read_sequence(f"\x1b{key.value[-1]}", key)
 
 
 def know_signs() -> None:
@@ -48,7 +49,7 @@ def types(widget: Widget | None, key: str) -> bool:
     return widget is not None and widget.check_consume_key(key, keys.key_to_character(key))
 
 
-class TypingOrder(App[None]):
+class TypingOrder(KeyBindings):
     """An app that handles no key before the previous one has taken effect.
 
     `keys_heard` counts keys.
@@ -63,13 +64,13 @@ class TypingOrder(App[None]):
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
             before = None
-            while self._screen_stack and before is not self.screen:
+            while has_screen(self) and before is not self.screen:
                 before = self.screen
                 with suppress(TimeoutError):
                     async with asyncio.timeout(PATIENCE):
                         await _settle(before)
-                await self._flush_next_callbacks()  # a dialog's answer may open another dialog
-            if not self._screen_stack:  # the app is closing
+                await run_callbacks(self)  # a dialog's answer may open another dialog
+            if not has_screen(self):  # the app is closing
                 return
             self.keys_heard += 1
             self._focus_at_typing[event] = self.focused
@@ -80,17 +81,17 @@ class TypingOrder(App[None]):
         if self._focus_at_typing.get(event) is not self.focused:
             event.prevent_default()
 
-    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+    async def run_binding(self, key: str, *, priority: bool) -> bool:
         """Run a bound key at once, unless the focused widget takes it as text, or the screen asks for a key."""
         if getattr(self.screen, "takes_every_key", False):
             return False
         if not priority:
-            return await super()._check_bindings(key)
-        if await super()._check_bindings(key, priority=True):
+            return await super().run_binding(key, priority=False)
+        if await super().run_binding(key, priority=True):
             return True
         if types(self.focused, key):
             return False
-        return await super()._check_bindings(key)
+        return await super().run_binding(key, priority=False)
 
 
 async def _settle(screen: Screen[object]) -> None:

@@ -5,6 +5,7 @@ a level at its height share a cell. Points are thinned to what the columns can s
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ LABELS = 4  # least on an axis
 REACH = 0.7  # share of the x axis that its labels reach at least, if the axis has its own line
 SPARE = 0.25  # most of a chart's height that is left empty at its top, so that labels are evenly spaced
 APART = 4  # least columns between two dots on a line
+PAINTED = re.compile(r"\x1b\[(?:38;5;)?(\d+)m|([^\x1b])")  # in what plotext draws: a change of colour, or a character
 TURN = 2  # columns that each of several lines has in turn, where they cover each other
 AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
@@ -271,13 +273,12 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
         plotext.plot(dots, heights, marker="braille", color=number)
         for cell in _crossed(dots, heights, canvas.rows) if line.shares else ():
             crossing.setdefault(cell, []).append(line)
-    figure = plotext._core._figure
-    figure._build_matrix()  # what its `build` does before it joins characters and colours into one text
-    made = figure.monitor.matrix
-    for row, (signs, paints) in enumerate(zip(reversed(made.marker), reversed(made.fullground), strict=True)):
-        for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
+    for row, text in enumerate(plotext.build().split("\n")[: canvas.rows]):
+        paint, column = 0, -1
+        for changed, sign in PAINTED.findall(text):
+            paint, column = (int(changed), column) if changed else (paint, column + 1)
             found = drawn.get(paint)
-            if found is None or sign == " ":
+            if found is None or sign in ("", " "):
                 continue
             there = crossing.get((row, column), []) if found.shares else []
             if found not in there or len(there) == 1:  # crossings are approximate
