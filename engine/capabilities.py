@@ -6,34 +6,34 @@ One list of rules greys out choices in the app and gives the command line its er
 from collections.abc import Iterator
 from typing import Any
 
-from engine.base.errors import InputError, all_of, listed, one_of
+from engine.base.errors import InputError, comma_separated, join_and, join_or
 from engine.base.language import tr
 from engine.config.fields import Section
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 from engine.config.tasks import Refusal
 from engine.config.visibility import self_attention
 from engine.data.known import CORPORA, kind_by_name, names_of
 
-OF_A_LAYER = "model.attention"  # rules with this key apply to each layer
+LAYER_KEY = "model.attention"  # rules with this key apply to each layer
 
 
-def _broken(scheme: Scheme, section: Section, *, of_a_layer: bool | None = None) -> Iterator[Refusal]:
+def _broken_rules(scheme: Scheme, section: Section, *, of_a_layer: bool | None = None) -> Iterator[Refusal]:
     """Yield a refusal for each rule of a scheme that a config section breaks; `of_a_layer`: only the rules about a
     layer's attention, or only the others.
     """
     for rule in scheme.rules:
-        if of_a_layer not in (None, OF_A_LAYER in rule.keys):
+        if of_a_layer not in (None, LAYER_KEY in rule.keys):
             continue
         if rule.broken(section):
             yield Refusal(rule.keys, rule.reason(section))
 
 
-def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
+def _layers_refusals(model: ModelConfig) -> Iterator[Refusal]:
     """Yield a refusal for each layer whose attention and position do not combine."""
     if not model.layers:
-        yield from _of_a_layer(model)
+        yield from _layer_refusals(model)
         return
     found = {model.position, *model.positions}
     added = [name for name in POSITIONS if name in found and POSITIONS[name].acts_on == "embeddings"]
@@ -45,20 +45,20 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
                 "{added} positions are added to the embeddings, before the first layer, so layers cannot "
                 "each have their own; with --set model.position=none, layers can choose from {others}",
                 added=added[0],
-                others=listed(others),
+                others=comma_separated(others),
             ),
         )
-    for layer, (first, *_) in model.kinds():
-        for refusal in _of_a_layer(layer):
+    for layer, (first, *_) in model.layer_kinds():
+        for refusal in _layer_refusals(layer):
             yield Refusal(
                 ("model.layers", *refusal.keys), tr("layer {layer}: {reason}", layer=first + 1, reason=refusal.reason)
             )
 
 
-def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
+def _layer_refusals(m: ModelConfig) -> Iterator[Refusal]:
     """Yield a refusal for each reason why a layer's attention and position do not combine."""
     attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
-    if not attention.scores and position.adds:
+    if not attention.has_scores and position.adds:
         fitting = [name for name, other in POSITIONS.items() if not other.adds]
         yield Refusal(
             ("model.position", "model.attention"),
@@ -66,10 +66,10 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
                 "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
                 attention=m.attention,
                 term=position.adds,
-                fitting=listed(fitting),
+                fitting=comma_separated(fitting),
             ),
         )
-    if not attention.scores and m.attention_dropout > 0.0:
+    if not attention.has_scores and m.attention_dropout > 0.0:
         yield Refusal(
             ("model.attention_dropout", "model.attention"),
             tr(
@@ -83,7 +83,7 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
                 "backend '{backend}' does not support {attention} attention; these do: {backends}",
                 backend=m.backend,
                 attention=m.attention,
-                backends=listed(attention.backends),
+                backends=comma_separated(attention.backends),
             ),
         )
     if m.backend == "banded" and self_attention(m).reach(1) is None:
@@ -101,9 +101,9 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
             ),
         )
     for scheme in (attention, position):
-        yield from _broken(scheme, m)
-    for row in parts_of(m).values():
-        yield from _broken(row, m, of_a_layer=True)
+        yield from _broken_rules(scheme, m)
+    for row in active_parts(m).values():
+        yield from _broken_rules(row, m, of_a_layer=True)
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
@@ -116,7 +116,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 "d_model {d_model} is not divisible by {n_heads} heads; head counts that work: {fitting}",
                 d_model=c.model.d_model,
                 n_heads=c.model.n_heads,
-                fitting=listed(fitting[:8]),
+                fitting=comma_separated(fitting[:8]),
             ),
         )
     turning = [name for name in c.model.positions if POSITIONS[name].rotates]
@@ -144,7 +144,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        able = one_of(f"'{name}'" for name in task.architectures)
+        able = join_or(f"'{name}'" for name in task.architectures)
         both = tr("it needs architecture = {architectures}", architectures=able)
         yield Refusal(
             ("objective.kind", "model.architecture"),
@@ -163,7 +163,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 "both directions, choose architecture = 'encoder'"
             ),
         )
-    yield from task.objections(c)
+    yield from task.refusals(c)
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),
@@ -175,15 +175,15 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 context_length=c.model.context_length,
             ),
         )
-    yield from _of_layers(c.model)
-    if c.model.backend == "dense" and c.on_rows:
+    yield from _layers_refusals(c.model)
+    if c.model.backend == "dense" and c.trains_on_rows:
         yield Refusal(
             ("model.backend", "objective.kind"),
             tr("backend 'dense' does not support padding, which '{kind}' needs; leave backend at 'auto'", kind=kind),
         )
-    yield from _broken(NORMS[c.model.norm], c.model)
-    for row in parts_of(c.model).values():
-        yield from _broken(row, c.model, of_a_layer=False)
+    yield from _broken_rules(NORMS[c.model.norm], c.model)
+    for row in active_parts(c.model).values():
+        yield from _broken_rules(row, c.model, of_a_layer=False)
     if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
         yield Refusal(
             ("model.position_init", "model.position"),
@@ -261,7 +261,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 select=c.evaluation.select,
             ),
         )
-    if c.on_rows and c.data.window_stride is not None:
+    if c.trains_on_rows and c.data.window_stride is not None:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
             tr(
@@ -270,7 +270,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 kind=kind,
             ),
         )
-    yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
+    yield from _broken_rules(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
         from engine.data.catalogue import KINDS
@@ -278,15 +278,15 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         entry, able = CORPORA.get(corpus), KINDS[found].preset
         preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")
         instead = tr("; --preset {preset} trains on it", preset=preset) if preset else ""
-        needed = task.needs or tr("'{kind}' needs", kind=kind)
+        needed = task.needs_phrase or tr("'{kind}' needs", kind=kind)
         yield Refusal(
             ("data.corpus", "objective.kind"),
             tr(
                 "'{corpus}' contains {kind}, but {needed} {needed_kind}, such as {example} or your own files{hint}",
                 corpus=corpus[:80],
-                kind=KINDS[found].is_a,
+                kind=KINDS[found].description,
                 needed=needed,
-                needed_kind=KINDS[wanted].is_a,
+                needed_kind=KINDS[wanted].description,
                 example=names_of(wanted)[0],
                 hint=instead,
             ),
@@ -298,11 +298,11 @@ def check(config: RunConfig) -> Refusal | None:
     return next(_refusals(config), None)
 
 
-def require(config: RunConfig, where: str) -> None:
+def require_valid(config: RunConfig, where: str) -> None:
     """Raise an `InputError` with the reason if the config cannot be built."""
     refusal = check(config)
     if refusal is not None:
-        raise InputError(f"{where}: {all_of(refusal.keys)}: {refusal.reason}")
+        raise InputError(f"{where}: {join_and(refusal.keys)}: {refusal.reason}")
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
@@ -313,7 +313,7 @@ def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     return RunConfig.model_validate(data)
 
 
-def uneven_ranks(config: RunConfig, n: int) -> str:
+def why_ranks_uneven(config: RunConfig, n: int) -> str:
     """Why a number of ranks cannot share the micro-batches of a step evenly, "" if they can."""
     if config.train.accumulation % n == 0:
         return ""
@@ -324,6 +324,6 @@ def uneven_ranks(config: RunConfig, n: int) -> str:
     )
 
 
-def require_ranks(config: RunConfig, n: int) -> None:
-    if why := uneven_ranks(config, n):
+def require_even_ranks(config: RunConfig, n: int) -> None:
+    if why := why_ranks_uneven(config, n):
         raise InputError(why)

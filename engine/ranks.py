@@ -1,4 +1,4 @@
-"""Ranks: the processes that train one run together, and everything that they tell each other.
+"""Ranks: the processes that train one run together, and how they communicate.
 
 Rank 0 leads: it alone writes the run directory, and it alone decides. The others wait for its orders, and take part in
 nothing that was not ordered, so evaluating, sampling or pausing on rank 0 leaves nobody in a collective. What is
@@ -37,14 +37,14 @@ from engine.base.language import english
 from engine.model.devices import resolve_device
 from engine.model.torch_private import add_each_
 from engine.runs.control import RankLost, StopRequested
-from engine.runs.process import PARENT
+from engine.runs.process import PARENT_VARIABLE
 
 FOREVER = timedelta(days=365)  # rank 0 may sample for hours; a rank that ends is noticed at once
 STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders
-FINE, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
-LONGEST = 200  # bytes of a rank's last words
+SUCCEEDED, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
+MAX_ERROR_BYTES = 200  # bytes of a rank's error text
 PR_SET_PDEATHSIG = 1  # prctl.h
-NOTICED = 1.0  # seconds to wait for a dead process to show up as dead
+DEATH_TIMEOUT = 1.0  # seconds to wait for a dead process to show up as dead
 
 Grads = list[Tensor | None]
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Ranks:
 
     rank, size, local_size = 0, 1, 1
     slowest: int | None = None  # the rank that the others waited for in the last step
-    behind: float | None = None  # for how many seconds
+    lag_seconds: float | None = None  # for how many seconds
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -69,36 +69,36 @@ class Ranks:
         each = shards // self.size
         return range(rank * each, (rank + 1) * each)
 
-    def mine(self, shards: int) -> range:
+    def own_block(self, shards: int) -> range:
         return self.block(self.rank, shards)
 
-    def order(self, *numbers: int) -> None:
-        """On rank 0: have the others do something, an order and up to two numbers."""
+    def broadcast_order(self, *numbers: int) -> None:
+        """On rank 0: send the others an order and up to two numbers."""
 
-    def begin(self, checkpoint: Path) -> None:
-        """On rank 0: have the others take up the state of a checkpoint."""
+    def broadcast_checkpoint(self, checkpoint: Path) -> None:
+        """On rank 0: have the others load a checkpoint."""
 
-    def gathered(self, numbers: Sequence[int]) -> list[int]:
+    def all_gather(self, numbers: Sequence[int]) -> list[int]:
         """Return the numbers from all ranks, in rank order; every rank passes as many."""
         return list(numbers)
 
-    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+    def wrap_data_parallel(self, forward: nn.Module) -> DistributedDataParallel:
         """Wrap a network so that its backward pass also averages gradients over ranks; there must be several."""
         raise NotImplementedError
 
-    def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
+    def gather_losses(self, found: list[Tensor], most: int) -> list[Tensor]:
         """Return the losses of all ranks, each of which has at most `most`; what is missing is 0."""
         return found
 
-    def together(self, work: Callable[[], T]) -> T:
+    def run_collectively(self, work: Callable[[], T]) -> T:
         """Do this rank's part of a job that all ranks do; raise on all if one of them stops or fails."""
         return work()
 
-    def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
+    def sum_over_ranks(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
         """Return the sum over all micro-batches; `targets` has the number of targets of each."""
         return tree.total()
 
-    def collected(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    def gather_parts(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """On rank 0, return the parts (m, k) of a list dealt out round-robin, in the list's order."""
         return parts
 
@@ -106,10 +106,10 @@ class Ranks:
         """End the other ranks."""
 
 
-ALONE = Ranks(torch.device("cpu"))
+SINGLE = Ranks(torch.device("cpu"))
 
 
-class Group(Ranks):
+class ProcessGroup(Ranks):
     """Several ranks, as torchrun started them. They talk over gloo; gradients on GPUs go over NCCL."""
 
     def __init__(self, device: torch.device) -> None:
@@ -118,53 +118,53 @@ class Group(Ranks):
         # Ranks that share a GPU exchange in main memory: NCCL refuses them.
         direct = device.type == "cuda" and self.local_size <= torch.cuda.device_count()
         dist.init_process_group("cpu:gloo,cuda:nccl" if direct else "gloo", timeout=FOREVER)
-        self.between = device if direct else torch.device("cpu")  # where tensors are exchanged
+        self.exchange_device = device if direct else torch.device("cpu")  # where tensors are exchanged
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._where = zlib.crc32(socket.gethostname().encode())
-        self._processes = self.gathered([os.getpid(), self._where])
+        self._processes = self.all_gather([os.getpid(), self._where])
         self._lost = False
-        self.told_to_stop = ""  # by a signal to this rank
+        self.stop_signal = ""  # by a signal to this rank
 
-    # What ranks tell each other
+    # Communication
 
-    def order(self, *numbers: int) -> None:
-        self._do(dist.broadcast, torch.tensor([*numbers, 0, 0][:3]), 0)
+    def broadcast_order(self, *numbers: int) -> None:
+        self._communicate(dist.broadcast, torch.tensor([*numbers, 0, 0][:3]), 0)
 
-    def hear(self) -> tuple[int, int, int]:
+    def receive_order(self) -> tuple[int, int, int]:
         """Wait for rank 0's next order."""
         order = torch.zeros(3, dtype=torch.int64)
-        self._do(dist.broadcast, order, 0)
+        self._communicate(dist.broadcast, order, 0)
         what, first, second = order.tolist()
         return what, first, second
 
-    def begin(self, checkpoint: Path) -> None:
+    def broadcast_checkpoint(self, checkpoint: Path) -> None:
         data = np.frombuffer(str(checkpoint.resolve()).encode(), np.uint8).copy()
-        self.order(BEGIN, len(data))
-        self._do(dist.broadcast, torch.from_numpy(data), 0)
+        self.broadcast_order(BEGIN, len(data))
+        self._communicate(dist.broadcast, torch.from_numpy(data), 0)
 
-    def checkpoint(self) -> Path | None:
+    def receive_checkpoint(self) -> Path | None:
         """Wait for the checkpoint to begin from; None if rank 0 ends before."""
-        what, length, _ = self.hear()
+        what, length, _ = self.receive_order()
         if what == END:
             return None
         data = torch.zeros(length, dtype=torch.uint8)
-        self._do(dist.broadcast, data, 0)
+        self._communicate(dist.broadcast, data, 0)
         return Path(data.numpy().tobytes().decode())
 
-    def gathered(self, numbers: Sequence[int]) -> list[int]:
-        return self._all(torch.tensor(list(numbers), dtype=torch.int64)).tolist()
+    def all_gather(self, numbers: Sequence[int]) -> list[int]:
+        return self._all_gather(torch.tensor(list(numbers), dtype=torch.int64)).tolist()
 
-    def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
-        own = torch.zeros(most, device=self.between)
+    def gather_losses(self, found: list[Tensor], most: int) -> list[Tensor]:
+        own = torch.zeros(most, device=self.exchange_device)
         if found:
-            own[: len(found)] = torch.stack(found).to(self.between)
-        return list(self._all(own).to(self.device).unbind())
+            own[: len(found)] = torch.stack(found).to(self.exchange_device)
+        return list(self._all_gather(own).to(self.device).unbind())
 
-    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+    def wrap_data_parallel(self, forward: nn.Module) -> DistributedDataParallel:
         return DistributedDataParallel(forward)
 
-    def together(self, work: Callable[[], T]) -> T:
-        code, done, began = FINE, None, time.perf_counter()
+    def run_collectively(self, work: Callable[[], T]) -> T:
+        code, done, began = SUCCEEDED, None, time.perf_counter()
         error: Exception | None = None
         try:
             done = work()
@@ -176,15 +176,15 @@ class Group(Ranks):
             code, error = NO_MEMORY, full
         except Exception as other:
             code, error = FAILED, other
-        if self.told_to_stop and code == FINE:
+        if self.stop_signal and code == SUCCEEDED:
             code = STOPPED
-        took = self.gathered([code, round(1e6 * (time.perf_counter() - began))])
+        took = self.all_gather([code, round(1e6 * (time.perf_counter() - began))])
         codes, took = took[::2], took[1::2]
-        self.slowest, self.behind = took.index(max(took)), (max(took) - min(took)) / 1e6
+        self.slowest, self.lag_seconds = took.index(max(took)), (max(took) - min(took)) / 1e6
         if not any(codes):
             return done  # type: ignore[return-value]
         worst = codes.index(max(codes))
-        why = self._last_words(error)[worst] if codes[worst] == FAILED else ""
+        why = self._gather_errors(error)[worst] if codes[worst] == FAILED else ""
         if error is not None:
             raise error
         if codes[worst] == FAILED:
@@ -193,28 +193,32 @@ class Group(Ranks):
             raise torch.OutOfMemoryError(f"rank {worst}")
         raise StopRequested(english("rank {rank} was told to stop", rank=worst))
 
-    def _last_words(self, error: Exception | None) -> list[str]:
-        said = b"" if error is None else f"{type(error).__name__}: {error}".encode()[:LONGEST]
-        own = torch.zeros(LONGEST, dtype=torch.uint8)
+    def _gather_errors(self, error: Exception | None) -> list[str]:
+        said = b"" if error is None else f"{type(error).__name__}: {error}".encode()[:MAX_ERROR_BYTES]
+        own = torch.zeros(MAX_ERROR_BYTES, dtype=torch.uint8)
         own[: len(said)] = torch.from_numpy(np.frombuffer(said, np.uint8).copy())
-        rows = self._all(own).view(self.size, LONGEST)
+        rows = self._all_gather(own).view(self.size, MAX_ERROR_BYTES)
         return [row.numpy().tobytes().rstrip(b"\0").decode(errors="replace") for row in rows]
 
     # Sums
 
-    def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
+    def sum_over_ranks(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
         # After the gradients comes a flag for each weight: whether it has one.
         has_one = [any(grads[i] is not None for _, grads in tree.nodes if grads) for i in range(len(tree.weights))]
         whole = sum(weight.numel() for weight in tree.weights) + len(has_one)
         piece = -(-whole // self.size)
-        sent = torch.empty(len(tree.nodes), piece * self.size, device=self.between)
+        sent = torch.empty(len(tree.nodes), piece * self.size, device=self.exchange_device)
         for row, (_, grads) in zip(sent, tree.nodes, strict=True):
             if grads is not None:
-                flat = [_flat(grad, weight, self.between) for grad, weight in zip(grads, tree.weights, strict=True)]
-                torch.cat([*flat, torch.tensor(has_one, dtype=torch.float32, device=self.between)], out=row[:whole])
+                flat = [
+                    _flat(grad, weight, self.exchange_device) for grad, weight in zip(grads, tree.weights, strict=True)
+                ]
+                torch.cat(
+                    [*flat, torch.tensor(has_one, dtype=torch.float32, device=self.exchange_device)], out=row[:whole]
+                )
         sizes = [nodes_of(self.block(rank, len(targets))) for rank in range(self.size)]
-        got = torch.empty(sum(map(len, sizes)) * piece, device=self.between)
-        self._do(
+        got = torch.empty(sum(map(len, sizes)) * piece, device=self.exchange_device)
+        self._communicate(
             dist.all_to_all_single,
             got,
             sent.view(len(tree.nodes), self.size, piece).transpose(0, 1).contiguous().view(-1),
@@ -226,7 +230,7 @@ class Group(Ranks):
             found.add(size, [part] if any(targets[at : at + size]) else None)
             at += size
         (own,) = found.total()
-        together = self._all(own if own is not None else got.new_zeros(piece))
+        together = self._all_gather(own if own is not None else got.new_zeros(piece))
         summed: Grads = []
         at, with_one = 0, together[whole - len(has_one) : whole].tolist()
         for i, weight in enumerate(tree.weights):
@@ -235,40 +239,42 @@ class Group(Ranks):
             at += weight.numel()
         return summed
 
-    def collected(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        longest = max(self.gathered([len(parts)]))
-        lengths = torch.tensor(self.gathered([len(part) for part in parts] + [0] * (longest - len(parts))))
+    def gather_parts(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        longest = max(self.all_gather([len(parts)]))
+        lengths = torch.tensor(self.all_gather([len(part) for part in parts] + [0] * (longest - len(parts))))
         lengths = lengths.view(self.size, longest)
         if not self.leads:
             if parts:
-                self._do(dist.send, torch.from_numpy(np.concatenate(parts)), 0)
+                self._communicate(dist.send, torch.from_numpy(np.concatenate(parts)), 0)
             return []
         columns, of_rank = parts[0].shape[1], [parts]
         for rank in range(1, self.size):
             rows = lengths[rank][lengths[rank] > 0].tolist()
             got = torch.empty(sum(rows), columns, dtype=torch.float64)
             if rows:
-                self._do(dist.recv, got, rank)
+                self._communicate(dist.recv, got, rank)
             of_rank.append(np.split(got.numpy(), np.cumsum(rows)[:-1]))
         return [part for turn in zip_longest(*of_rank) for part in turn if part is not None]
 
-    # The group
+    # Closing and errors
 
     def close(self) -> None:
         if self.leads and not self._lost:
             with suppress(RankLost):
-                self.order(END)
+                self.broadcast_order(END)
         dist.destroy_process_group()
 
-    def _all(self, own: Tensor) -> Tensor:
+    def _all_gather(self, own: Tensor) -> Tensor:
         """Return the equally long tensors (n,) of all ranks, one after the other."""
         found = own.new_empty(self.size * own.numel())
-        self._do(dist.all_to_all_single, found, own.repeat(self.size))  # gloo's all_gather is many times slower
+        self._communicate(
+            dist.all_to_all_single, found, own.repeat(self.size)
+        )  # gloo's all_gather is many times slower
         return found
 
-    def _gone(self) -> str:
+    def _ended_rank(self) -> str:
         """Return, in words, the first rank found to have ended on this machine; "" if none has."""
-        deadline, own = time.monotonic() + NOTICED, range(0, 2 * self.size, 2)
+        deadline, own = time.monotonic() + DEATH_TIMEOUT, range(0, 2 * self.size, 2)
         while True:
             for rank, at in enumerate(own):
                 process, where = self._processes[at : at + 2]
@@ -276,20 +282,22 @@ class Group(Ranks):
                     return english("rank {rank} (process {process}) ended", rank=rank, process=process)
             if time.monotonic() > deadline:
                 return ""
-            time.sleep(NOTICED / 20)
+            time.sleep(DEATH_TIMEOUT / 20)
 
-    def _do(self, what: Callable[..., object], *arguments: object) -> None:
+    def _communicate(self, what: Callable[..., object], *arguments: object) -> None:
         try:
             what(*arguments)
         except RuntimeError as error:
             self._lost = True
-            raise RankLost(self._gone() or english("the other ranks cannot be reached: {error}", error=error)) from None
+            raise RankLost(
+                self._ended_rank() or english("the other ranks cannot be reached: {error}", error=error)
+            ) from None
 
 
 class TreeSum:
     """The gradients of the micro-batches of a step, summed in one binary tree.
 
-    Micro-batches 0 and 1 are added first, then 2 and 3, then these two sums, and so on: like carries in a binary
+    Micro-batches 0 and 1 are added first, then 2 and 3, then these two sums, and so on, like carries in a binary
     counter: only O(log n) sums are held at once for n micro-batches. Missing gradients are skipped.
     """
 
@@ -344,7 +352,7 @@ def _alive(process: int) -> bool:
         return False
 
 
-def joined(device: str) -> Ranks:
+def join_ranks(device: str) -> Ranks:
     """Return this process's ranks: those that torchrun started, else itself alone; `device` as in `resolve_device`.
 
     A rank is told to stop when the process that started it ends. Ranks on one machine share its GPUs round-robin.
@@ -355,12 +363,12 @@ def joined(device: str) -> Ranks:
     where = resolve_device(device)
     if device in ("auto", "cuda") and where.type == "cuda":
         where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    return Group(where)
+    return ProcessGroup(where)
 
 
 def end_with_parent() -> None:
     """Have Linux send this process SIGTERM when its parent ends, however it ends, or has already ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if str(os.getppid()) != os.environ.get(PARENT, str(os.getppid())):
+        if str(os.getppid()) != os.environ.get(PARENT_VARIABLE, str(os.getppid())):
             os.kill(os.getpid(), signal.SIGTERM)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.comments import comments
-from reference.examples import PROGRAM, ROOT, examples, title
-from reference.markup import code, fence, heading, page, paragraphs, table, words
+from reference.examples import PROGRAM, ROOT, examples, page_title
+from reference.markup import code, fence, heading, inline_html, page, paragraphs, table
 from tui_transformer.cli.app import program
-from tui_transformer.cli.commands import Listed, examples_of
+from tui_transformer.cli.commands import LazyCommand, examples_of
 from tui_transformer.cli.output import ExitCode
 
 
@@ -22,7 +22,7 @@ def commands() -> str:
         _options(group, root),
     ]
     for name, one in group.commands.items():
-        command: Any = one.load() if isinstance(one, Listed) else one
+        command: Any = one.load() if isinstance(one, LazyCommand) else one
         if not command.hidden:
             blocks += _command(name, command, root, 2)
     return page("Commands", *blocks)
@@ -49,7 +49,7 @@ def _options(command: Any, context: Any) -> str:
     for parameter in sorted(command.get_params(context), key=lambda one: one.param_type_name):
         said = parameter.get_help_record(context)
         if said is not None and "--help" not in parameter.opts:
-            rows.append((code(said[0]), words(said[1])))
+            rows.append((code(said[0]), inline_html(said[1])))
     return table(("argument or option", "meaning"), rows) if rows else ""
 
 
@@ -60,7 +60,7 @@ def _examples(name: str, shown: Mapping[str, str]) -> Iterator[str]:
     found = examples(name)
     if not found:
         return
-    pages = (f"[{title(path)}](../{path.relative_to(ROOT / 'docs').as_posix()})" for path in found)
+    pages = (f"[{page_title(path)}](../{path.relative_to(ROOT / 'docs').as_posix()})" for path in found)
     yield fence("\n".join(line for lines in found.values() for line in lines))
     yield f"From {', '.join(pages)}."
 
@@ -70,5 +70,5 @@ def exit_codes() -> str:
     return page(
         "Exit codes",
         "What a command returns to the shell. `check`, `doctor` and `verify` return 1 if they find something wrong.",
-        table(("code", "meaning"), [(code(int(one)), words(said[one.name])) for one in ExitCode]),
+        table(("code", "meaning"), [(code(int(one)), inline_html(said[one.name])) for one in ExitCode]),
     )

@@ -13,11 +13,11 @@ def comments(kind: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if one.__module__.partition(".")[0] in ("engine", "tui_transformer"):
-            found |= _own(one)
+            found |= _declared_comments(one)
     return found
 
 
-def _own(kind: type) -> dict[str, str]:
+def _declared_comments(kind: type) -> dict[str, str]:
     source = dedent(inspect.getsource(kind))
     at = {
         token.start[0]: token.string.lstrip("# ")

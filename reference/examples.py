@@ -12,7 +12,7 @@ GUIDES = ("how-to", "tutorials")
 MOST = 8  # examples of a command
 
 
-def code(page: Path) -> str:
+def fenced_text(page: Path) -> str:
     """Return what is in the page's fences; a line that ends in a backslash goes on in the next."""
     text = "\n".join(text for _, text in FENCE.findall(page.read_text(encoding="utf-8")))
     return re.sub(r"\s*\\\n\s*", " ", text)
@@ -31,10 +31,10 @@ def simple_commands(line: str) -> Iterator[list[str]]:
             words.append(word)
 
 
-def ours(page: Path) -> list[str]:
+def program_commands(page: Path) -> list[str]:
     """Every command of this program that the page shows in a fence, as its words after the program's name."""
     found = []
-    for line in code(page).splitlines():
+    for line in fenced_text(page).splitlines():
         if line.startswith(PROGRAM):
             for words in simple_commands(line):
                 if words[:1] == [PROGRAM]:
@@ -42,7 +42,7 @@ def ours(page: Path) -> list[str]:
     return found
 
 
-def title(page: Path) -> str:
+def page_title(page: Path) -> str:
     """Return the page's first heading."""
     return next(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
 
@@ -56,7 +56,7 @@ def examples(command: str) -> dict[Path, list[str]]:
     found: dict[Path, list[str]] = {}
     known: set[str] = set()
     for page in guides():
-        for line in code(page).splitlines():
+        for line in fenced_text(page).splitlines():
             shown = (
                 [words for words in simple_commands(line) if words[:1] == [PROGRAM]] if line.startswith(PROGRAM) else []
             )

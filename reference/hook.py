@@ -1,4 +1,4 @@
-"""What mkdocs does besides: it adds the generated pages and the Markdown files beside docs/, and draws formulas."""
+"""Hooks for mkdocs: add the generated pages and the Markdown files outside docs/, and draw formulas."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # whoever starts mkdocs, and from wherever
 
-from reference.links import OUTSIDE, ROOT, for_the_site
+from reference.links import OUTSIDE, ROOT, rewrite_links
 from reference.markup import mathml
 from reference.pages import PAGES
 
@@ -23,7 +23,7 @@ def on_files(files: "Files", config: Any, **_: Any) -> "Files":
 
     made = {name: make() for name, make in PAGES.items()}
     for place, name in OUTSIDE.items():
-        made[place] = for_the_site((ROOT / name).read_text(encoding="utf-8"), name, place)
+        made[place] = rewrite_links((ROOT / name).read_text(encoding="utf-8"), name, place)
     for place, text in made.items():
         files.append(File.generated(config, place, content=text))
     return files
@@ -31,7 +31,7 @@ def on_files(files: "Files", config: Any, **_: Any) -> "Files":
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     place = page.file.src_uri
-    return markdown if place in PAGES or place in OUTSIDE else for_the_site(markdown, f"docs/{place}", place)
+    return markdown if place in PAGES or place in OUTSIDE else rewrite_links(markdown, f"docs/{place}", place)
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -18,7 +18,7 @@ PLACES = {name: place for place, name in OUTSIDE.items()} | ELSEWHERE
 LINK = re.compile(r"(?<=\]\()(?!https?://|mailto:|#)([^)\s#]+)")
 
 
-def for_the_site(markdown: str, file: str, place: str) -> str:
+def rewrite_links(markdown: str, file: str, place: str) -> str:
     """Return a page's Markdown with its links to files as they are on the site.
 
     Args:

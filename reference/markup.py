@@ -13,22 +13,22 @@ def code(text: object) -> Html:
     return f"<code>{escape(str(text), quote=False)}</code>"
 
 
-def words(text: str) -> Html:
+def inline_html(text: str) -> Html:
     """A text of the code as HTML: what is in backticks is code, and nothing else is markup."""
     parts = re.split(r"`([^`]+)`", text)
     return "".join(code(part) if i % 2 else escape(part, quote=False) for i, part in enumerate(parts))
 
 
-def sentence(text: str) -> Html:
+def sentence_html(text: str) -> Html:
     """The same with a capital letter and a full stop."""
     text = text.strip()
     begun = text if text.startswith("`") else text[:1].upper() + text[1:]
-    return words(begun if not begun or begun[-1] in ".!?…" else f"{begun}.")
+    return inline_html(begun if not begun or begun[-1] in ".!?…" else f"{begun}.")
 
 
 def paragraphs(text: str) -> str:
     """A docstring as paragraphs."""
-    return "\n\n".join(f"<p>{words(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", cleandoc(text)))
+    return "\n\n".join(f"<p>{inline_html(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", cleandoc(text)))
 
 
 def heading(level: int, name: str, id: str = "", *, as_code: bool = True) -> str:
@@ -55,7 +55,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Html]]) -> str:
     def line(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{cells[i]}</{tag}>" for i in kept) + "</tr>"
 
-    lines = ["<table>", "<thead>", line([words(title) for title in head], "th"), "</thead>", "<tbody>"]
+    lines = ["<table>", "<thead>", line([inline_html(title) for title in head], "th"), "</thead>", "<tbody>"]
     return "\n".join([*lines, *(line(row, "td") for row in found), "</tbody>", "</table>"])
 
 

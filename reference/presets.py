@@ -10,15 +10,15 @@ from engine.config.keys import flatten
 from engine.data.known import CORPORA
 from reference.comments import comments
 from reference.examples import PROGRAM
-from reference.markup import Html, code, fence, heading, link, page, sentence, table, words
-from reference.schemas import kind
-from tui_transformer.lab.design.draft import as_set
+from reference.markup import Html, code, fence, heading, inline_html, link, page, sentence_html, table
+from reference.schemas import describe_type
+from tui_transformer.lab.design.draft import toml_argument
 from tui_transformer.lab.work.study import (
     EXPECTABLE,
     OUTCOMES,
     Stage,
     Study,
-    StudyFile,
+    StudyFileModel,
     Variant,
     read_study,
     shipped_studies,
@@ -36,17 +36,19 @@ def presets() -> str:
         "A preset is a named config. A *base* is complete; a *change* alters its base, or another with `--on BASE`. "
         f"`{PROGRAM} presets show NAME` prints all settings of one, its parameters and cost.",
         heading(2, "Bases", "bases", as_code=False),
-        table(("preset", "what it is"), [(link(code(one.name), one.name), words(one.description)) for one in bases]),
+        table(
+            ("preset", "what it is"), [(link(code(one.name), one.name), inline_html(one.description)) for one in bases]
+        ),
         heading(2, "Changes", "changes", as_code=False),
         table(
             ("preset", "of", "what it is"),
-            [(link(code(one.name), one.name), code(one.extends), words(one.description)) for one in changes],
+            [(link(code(one.name), one.name), code(one.extends), inline_html(one.description)) for one in changes],
         ),
         heading(2, "Files", "files", as_code=False),
     ]
     for preset in [*bases, *changes]:
         text = (shipped.folder() / f"{preset.name}.toml").read_text(encoding="utf-8")
-        blocks += [heading(3, preset.name), f"<p>{sentence(preset.description)}</p>", fence(text, "toml")]
+        blocks += [heading(3, preset.name), f"<p>{sentence_html(preset.description)}</p>", fence(text, "toml")]
     return page("Presets", *blocks)
 
 
@@ -56,7 +58,8 @@ def studies() -> str:
         "A study trains variants of one base with the same seeds, and gives each a verdict. "
         f"`{PROGRAM} ablate --study NAME` runs one; [Run an ablation](../how-to/ablate.md) explains how.",
         table(
-            ("study", "what it asks"), [(link(code(name), name), words(one.description)) for name, one in found.items()]
+            ("study", "what it asks"),
+            [(link(code(name), name), inline_html(one.description)) for name, one in found.items()],
         ),
     ]
     for name, study in found.items():
@@ -72,7 +75,7 @@ def _study(study: Study) -> Iterator[str]:
         "Primary measure": code(study.primary) if study.primary else "",
         "For all variants": _changes("", study.changes),
     }
-    yield f"<p>{sentence(study.description)}</p>"
+    yield f"<p>{sentence_html(study.description)}</p>"
     yield f"<p>{'<br>'.join(f'{name}: {said}' for name, said in facts.items() if said)}</p>"
     if study.stages:
         rows = [
@@ -88,7 +91,7 @@ def _study(study: Study) -> Iterator[str]:
                 _changes(one.preset, one.changes),
                 ", ".join(map(code, one.stages)),
                 "<br>".join(f"{code(measure)} {EXPECTED[outcome]}" for measure, outcome in one.expect.items()),
-                words(one.why),
+                inline_html(one.why),
             )
             for one in study.variants
         ],
@@ -96,13 +99,13 @@ def _study(study: Study) -> Iterator[str]:
 
 
 def _changes(preset: str, changes: Mapping[str, Any]) -> Html:
-    own = [code(f"{key} = {as_set(value)}") for key, value in flatten(dict(changes)).items()]
+    own = [code(f"{key} = {toml_argument(value)}") for key, value in flatten(dict(changes)).items()]
     return "<br>".join([*([f"preset {code(preset)}"] if preset else []), *own])
 
 
 def _file() -> Iterator[str]:
     """The format of a study's file; its fields are described where they are declared."""
-    schema = TypeAdapter(StudyFile).json_schema(by_alias=True)
+    schema = TypeAdapter(StudyFileModel).json_schema(by_alias=True)
     tables: dict[str, tuple[type, Mapping[str, Any]]] = {"the study": (Study, schema)}
     tables |= {
         f"[[{name}s]]": (described, schema["$defs"][file])
@@ -118,7 +121,12 @@ def _file() -> Iterator[str]:
         notes = {"schema": "version of this format"} | comments(described)
         notes["from"] = notes.get("starts_from", "")
         rows = [
-            (code(key), _type(one), "required" if key in said.get("required", ()) else "", words(notes.get(key, "")))
+            (
+                code(key),
+                _type(one),
+                "required" if key in said.get("required", ()) else "",
+                inline_html(notes.get(key, "")),
+            )
             for key, one in said["properties"].items()
         ]
         yield f"<p>{code(name) if '[' in name else 'Of the whole study:'}</p>"
@@ -127,17 +135,17 @@ def _file() -> Iterator[str]:
 
 def _type(schema: Mapping[str, Any]) -> Html:
     """Its own tables are shown below."""
-    return "tables" if "$ref" in schema.get("items", {}) else kind(schema).replace("object", "table")
+    return "tables" if "$ref" in schema.get("items", {}) else describe_type(schema).replace("object", "table")
 
 
 def corpora() -> str:
     rows = [
         (
             code(entry.name),
-            words(entry.words),
-            words(entry.description),
+            inline_html(entry.kind_label),
+            inline_html(entry.description),
             _source([remote.url for remote in entry.remotes] or [entry.hub and HUB], entry.origin),
-            words(entry.licence),
+            inline_html(entry.licence),
             code(entry.preset) if entry.preset else "",
         )
         for entry in CORPORA.values()
@@ -155,4 +163,4 @@ def _source(urls: Sequence[str], origin: str) -> Html:
     if not any(urls) and not origin:
         return "generated"
     hosts = dict.fromkeys(url.partition("//")[2].partition("/")[0] for url in urls if url)
-    return "<br>".join([words(origin)] if origin else [words(host) for host in hosts])
+    return "<br>".join([inline_html(origin)] if origin else [inline_html(host) for host in hosts])

@@ -10,8 +10,8 @@ from engine.config.measures import MEASURES, Measure
 from engine.runs import records
 from engine.runs.records import SCHEMAS, Record
 from reference.comments import comments
-from reference.markup import Html, code, heading, link, page, paragraphs, sentence, table, words
-from reference.schemas import kind, optional
+from reference.markup import Html, code, heading, inline_html, link, page, paragraphs, sentence_html, table
+from reference.schemas import describe_type, is_nullable
 from tui_transformer.lab.records.badges import BADGES
 
 OTHERS = {  # files without records
@@ -39,16 +39,16 @@ def run_directory() -> str:
         "missing. `tui-transformer schema` prints these tables as JSON schemas.",
         table(
             ("file", "what is in it"),
-            [(link(code(name), name), sentence(said)) for name, said in files.items()]
-            + [(code(name), sentence(said)) for name, said in OTHERS.items()],
+            [(link(code(name), name), sentence_html(said)) for name, said in files.items()]
+            + [(code(name), sentence_html(said)) for name, said in OTHERS.items()],
         ),
     ]
     for name, schema in schemas.items():
-        blocks += [heading(2, name), f"<p>{sentence(files[name])}</p>"]
+        blocks += [heading(2, name), f"<p>{sentence_html(files[name])}</p>"]
         if "properties" in schema:
-            blocks.append(_fields(schema, type_of(name)))
+            blocks.append(_fields(schema, record_type(name)))
         else:
-            blocks.append(f"<p>Each line is one of {kind(schema)}.</p>")
+            blocks.append(f"<p>Each line is one of {describe_type(schema)}.</p>")
     blocks.append(heading(2, "Parts", "parts", as_code=False))
     for name in sorted(parts):
         own = getattr(records, name)
@@ -56,7 +56,7 @@ def run_directory() -> str:
     return page("Run directory", *blocks)
 
 
-def type_of(file: str) -> type[Record]:
+def record_type(file: str) -> type[Record]:
     found: type[Record] = SCHEMAS[file]
     return found
 
@@ -73,7 +73,11 @@ def _fields(schema: Mapping[str, Any], own: type) -> str:
     return table(
         ("field", "value", "meaning"),
         [
-            (code(key), f"{kind(one)}{', or null' if optional(one) else ''}", sentence(said.get(names[key], "")))
+            (
+                code(key),
+                f"{describe_type(one)}{', or null' if is_nullable(one) else ''}",
+                sentence_html(said.get(names[key], "")),
+            )
             for key, one in schema["properties"].items()
         ],
     )
@@ -93,16 +97,16 @@ def measures() -> str:
 
 
 def _measure(measure: Measure) -> tuple[Html, ...]:
-    about = f"share of right answers: {measure.asks}" if measure.asks else measure.about
-    unit = "%" if measure.share else "nats" if "nats" in measure.about else ""
-    margin = f"{measure.margin * 100:g} % points" if measure.share else f"{measure.margin:g} {unit}"
+    about = f"share of right answers: {measure.question}" if measure.question else measure.about
+    unit = "%" if measure.is_share else "nats" if "nats" in measure.about else ""
+    margin = f"{measure.margin * 100:g} % points" if measure.is_share else f"{measure.margin:g} {unit}"
     return (
         code(measure.key),
-        words(measure.name),
-        words(about.format(unit="token", floor="floor reachable at its context")),
-        "lower" if measure.lower else "higher",
-        words(unit),
-        words(margin.strip()) if measure.judged else "not compared",
+        inline_html(measure.name),
+        inline_html(about.format(unit="token", floor="floor reachable at its context")),
+        "lower" if measure.lower_is_better else "higher",
+        inline_html(unit),
+        inline_html(margin.strip()) if measure.judged else "not compared",
     )
 
 
@@ -112,7 +116,7 @@ def badges() -> str:
         "See [when each is checked](networks.md#alarms).",
         table(
             ("badge", "colour", "what it means"),
-            [(link(code(name), name), _colour(name), words(one.means)) for name, one in BADGES.items()],
+            [(link(code(name), name), _colour(name), inline_html(one.means)) for name, one in BADGES.items()],
         ),
         *(block for name in BADGES for block in _badge(name)),
     ]
@@ -130,5 +134,5 @@ def _badge(name: str) -> Iterator[str]:
         yield f"<p>Shown as {code(badge.full)}; files and commands call it {code(name)}.</p>"
     elif badge.word != name:
         yield f"<p>Shown as {code(badge.word)} in tables.</p>"
-    yield f"<p>{_colour(name).capitalize()}. {words(badge.means)}</p>"
-    yield f"<p>{words(badge.advice)}</p>"
+    yield f"<p>{_colour(name).capitalize()}. {inline_html(badge.means)}</p>"
+    yield f"<p>{inline_html(badge.advice)}</p>"

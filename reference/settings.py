@@ -10,9 +10,9 @@ from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.schemes import SCHEMES, Scheme
 from engine.config.sections import OptimizerConfig
-from reference.markup import Html, code, heading, mathml, page, paragraphs, sentence, table, words
-from reference.schemas import kind
-from tui_transformer.lab.design.draft import as_set
+from reference.markup import Html, code, heading, inline_html, mathml, page, paragraphs, sentence_html, table
+from reference.schemas import describe_type
+from tui_transformer.lab.design.draft import toml_argument
 
 TITLES = {
     "model.position": "Positions",
@@ -50,7 +50,7 @@ def settings() -> str:
 
 
 def _key(key: str, schema: Mapping[str, Any], field: Any, usual: Mapping[str, Any]) -> Iterator[str]:
-    default = code(as_set(usual[key])) if usual.get(key) not in (None, "") else "unset"
+    default = code(toml_argument(usual[key])) if usual.get(key) not in (None, "") else "unset"
     if usual.get(key) is not None and field.default_factory is not None:
         default += ", which follows from other settings"
     facts, named = [f"Default: {default}"], schema.get("enum", ())
@@ -62,7 +62,7 @@ def _key(key: str, schema: Mapping[str, Any], field: Any, usual: Mapping[str, An
     if schema.get("editable"):
         facts.append("<em>editable</em>")
     yield heading(3, key)
-    yield f"<p>{sentence(sentence_of(key))}</p>"
+    yield f"<p>{sentence_html(sentence_of(key))}</p>"
     yield f"<p>{'<br>'.join(facts)}</p>"
     if named:
         yield table(("value", "what it does"), [_value(key, str(one)) for one in named])
@@ -72,7 +72,7 @@ def _values(schema: Mapping[str, Any]) -> Html:
     each = schema.get("anyOf", ())
     if {one.get("type") for one in each} >= {"integer", "string"}:  # a duration
         return f"steps, or text such as {code('5 epochs')} or {code('10240 tokens')}"
-    return kind(schema)
+    return describe_type(schema)
 
 
 def _value(key: str, value: str) -> tuple[Html, Html]:
@@ -82,7 +82,7 @@ def _value(key: str, value: str) -> tuple[Html, Html]:
         said = "off" if value == "none" else row.sentence
     scheme = SCHEMES.get(key, {}).get(value)
     paper = f" ({scheme.citation})" if scheme is not None and scheme.citation else ""
-    return code(value), words(said + paper)
+    return code(value), inline_html(said + paper)
 
 
 def _acts_with(key: str) -> list[Html]:
@@ -110,7 +110,7 @@ def schemes() -> str:
             blocks += _scheme(f"{key}.{name}", name, scheme, [scheme.formula(config)])
     blocks += [heading(2, "Optional parts", "parts", as_code=False)]
     for name, part in PARTS.items():
-        given = [ModelConfig(**{name: value}) for value in (part.on if part.options else part.on[:1])]
+        given = [ModelConfig(**{name: value}) for value in (part.on_values if part.options else part.on_values[:1])]
         blocks += _scheme(f"model.{name}", f"model.{name}", part, [part.formula(config) for config in given])
         if part.options:
             blocks.append(table(("value", "what it does"), [_value(f"model.{name}", value) for value in part.options]))
@@ -118,13 +118,13 @@ def schemes() -> str:
 
 
 def _legal(key: str, name: str) -> dict[str, Any]:
-    """The scheme's setting with what the config needs besides."""
+    """The scheme's setting, with the other settings that it needs to be valid."""
     needs = {"decay_every": "5 epochs"} if getattr(SCHEMES[key][name], "needs", {}) else {}
     return {key.partition(".")[2]: name, **needs}
 
 
 def _scheme(id: str, name: str, scheme: Scheme, formulas: list[str]) -> Iterator[str]:
     yield heading(3, name, id)
-    yield f"<p>{sentence(scheme.sentence)}{words(f' {scheme.citation}.') if scheme.citation else ''}</p>"
+    yield f"<p>{sentence_html(scheme.sentence)}{inline_html(f' {scheme.citation}.') if scheme.citation else ''}</p>"
     for formula in dict.fromkeys(filter(None, formulas)):
         yield f'<div class="formula">{mathml(formula)}</div>'

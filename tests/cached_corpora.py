@@ -21,7 +21,7 @@ def cached() -> Iterator[None]:
     """Such a corpus depends on nothing but its settings, and nobody changes it. Errors are raised anew each time."""
     with ExitStack() as stack:
         for row in KINDS.values():
-            named: Any = row.named
+            named: Any = row.named_loaders
             generated = {name: load for name, load in named.items() if not CORPORA[name].is_fetched}
             again = {name: once(load, CORPORA[name]) for name, load in generated.items()}
             stack.enter_context(mock.patch.dict(named, again))

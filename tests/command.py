@@ -69,7 +69,7 @@ def restored_process() -> Iterator[None]:
         os.environ.clear()
         os.environ.update(variables)
         sys.stdin = stdin
-        language.use(said)
+        language.set_catalogue(said)
         torch.set_num_threads(threads)
         gc.set_threshold(*collected)
         logging.root.handlers[:] = handlers

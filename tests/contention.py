@@ -22,7 +22,7 @@ import psutil
 
 from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from tui_transformer.cli.show.responsiveness import Terminal, endless
+from tui_transformer.cli.show.responsiveness import Terminal, endless_config
 from tui_transformer.lab.work.launch import enqueue, spawn
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one
@@ -43,7 +43,7 @@ class EndlessRuns:
 
     def __init__(self, preset: str, way: str, variables: str, folder: Path) -> None:
         change = {"accumulation": 2} if way == "ranks" else {}
-        config = endless(presets.resolve(presets.find(preset)), **change)
+        config = endless_config(presets.resolve(presets.find(preset)), **change)
         self.runs = [
             enqueue(config, runs_dir=folder, name=f"r{i}", command="") for i in range(2 if way == "two" else 1)
         ]

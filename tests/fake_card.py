@@ -309,7 +309,7 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
         (torch.cuda, "set_device", card.became_current.append),
         (torch.cuda, "empty_cache", lambda: None),
         (torch, "use_deterministic_algorithms", card.deterministic.append),
-        (step, "Recording", Rerun),
+        (step, "RecordedPass", Rerun),
         (step, "RecordedUpdate", RerunUpdate),
         (torch.cuda, "memory_allocated", lambda device=None: 0),
         (torch.mps, "manual_seed", seeded),
@@ -328,7 +328,7 @@ class Rerun:
         self.work, self.parameters, self.shape = work, parameters, piece.tokens.shape
         self.update: RerunUpdate | None = None
 
-    def replayed(self, piece: Any) -> tuple[Tensor, list[Tensor | None]]:
+    def replay(self, piece: Any) -> tuple[Tensor, list[Tensor | None]]:
         assert piece.tokens.shape == self.shape
         assert all(parameter.grad is None for parameter in self.parameters)
         loss, grads = self.work(piece), [parameter.grad for parameter in self.parameters]
@@ -343,7 +343,7 @@ class RerunUpdate:
     def __init__(self, work: Any, optimizer: torch.optim.Optimizer) -> None:
         self.work = work
 
-    def replayed(self) -> Tensor:
+    def replay(self) -> Tensor:
         norm: Tensor = self.work()
         return norm
 

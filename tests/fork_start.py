@@ -61,7 +61,7 @@ def forking() -> Iterator[None]:
     imported()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "_execute_child", _execute_child)
-        patch.setattr(launch, "GIVES_WAY", 0)
+        patch.setattr(launch, "NICENESS", 0)
         yield
 
 

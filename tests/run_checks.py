@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from torch import Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.loader import Examples
+from engine.data.loader import BatchStream
 from engine.evaluation import checks
 from engine.model.transformer import Network
 from engine.runs.verdict import Verdict, When
@@ -19,7 +19,7 @@ from engine.training import inspector
 
 PROBES: dict[tuple[str, When, int], Verdict] = {}
 SELF_CHECKS: dict[str, tuple[list[Verdict], int]] = {}
-probed, self_check, BUDGET = inspector.probed, inspector.self_check, checks.BUDGET
+probed, self_check, BUDGET = inspector.run_leak_probe, inspector.self_check, checks.BUDGET
 
 
 @contextmanager
@@ -28,11 +28,11 @@ def cached_checks() -> Iterator[None]:
 
     Weights that differ, as after a wrong resumption, are checked again.
     """
-    inspector.probed, inspector.self_check = cached_probe, cached_self_check
+    inspector.run_leak_probe, inspector.self_check = cached_probe, cached_self_check
     try:
         yield
     finally:
-        inspector.probed, inspector.self_check = probed, self_check
+        inspector.run_leak_probe, inspector.self_check = probed, self_check
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def minimal_leak_probe() -> Iterator[None]:
         checks.BUDGET = before
 
 
-def cached_probe(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
+def cached_probe(config: RunConfig, model: Network, batches: BatchStream, *, when: When, step: int) -> Verdict:
     key = (_hash(config, model, batches), when, step)
     if key not in PROBES:
         PROBES[key] = probed(config, model, batches, when=when, step=step)
@@ -82,13 +82,13 @@ def cached_self_check(
     return list(SELF_CHECKS[key][0])
 
 
-def _hash(config: RunConfig, model: Network, batches: Examples) -> str:
+def _hash(config: RunConfig, model: Network, batches: BatchStream) -> str:
     found = hashlib.sha256(f"{config.model_dump_json()} {checks.BUDGET}".encode())
     for name, weight in model.state_dict().items():
         found.update(f"{name} {weight.device.type} {weight.dtype} {tuple(weight.shape)}".encode())
         found.update(weight.detach().cpu().contiguous().numpy().tobytes())
     first = batches.batch(1, 0)
-    for part in (batches.probed(), first.tokens, first.targets, first.source):
+    for part in (batches.probe_examples(), first.tokens, first.targets, first.source):
         if isinstance(part, Tensor):
             found.update(part.cpu().numpy().tobytes())
     return found.hexdigest()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engine.config.schema import RunConfig
-from engine.data.documents.corpus import DocumentCorpus, Question, Recall
+from engine.data.documents.corpus import DocumentCorpus, Question, RecallFact
 
 PLACES = {"Ada": "London", "Bo": "Rome", "Cy": "Oslo", "Di": "Rome", "Eve": "Rome", "Fay": "Oslo"}
 TINY = {
@@ -41,7 +41,7 @@ def corpus() -> DocumentCorpus:
         (),
         {"train": (*told, *again), "validation": tuple(told[:3])},
         {"train": tuple(asked[:4]), "validation": tuple(asked[4:]), "test": (Question("Where was Bo born?", None),)},
-        {"recall": tuple(Recall(f"{name}. {name} was born in ", ".", place) for name, place in PLACES.items())},
+        {"recall": tuple(RecallFact(f"{name}. {name} was born in ", ".", place) for name, place in PLACES.items())},
     )
 
 

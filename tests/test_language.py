@@ -13,7 +13,7 @@ from engine.base.language import tr, trn
 from tests.catalogue import as_po, messages, updated
 from tui_transformer import languages
 from tui_transformer.catalogues import FOLDER
-from tui_transformer.languages import LANGUAGES, of_locale
+from tui_transformer.languages import LANGUAGES, locale_language
 
 OTHERS = LANGUAGES[1:]
 
@@ -68,16 +68,16 @@ def test_a_message_is_looked_up_before_its_gaps_are_filled() -> None:
     ],
 )
 def test_the_locale_says_which(variables, code) -> None:
-    assert of_locale(variables) == code
+    assert locale_language(variables) == code
 
 
 def test_the_option_wins_over_the_settings_and_these_over_the_locale(tmp_path, monkeypatch) -> None:
     file = tmp_path / "settings.toml"
-    monkeypatch.setenv(languages.SETTINGS, str(file))
+    monkeypatch.setenv(languages.SETTINGS_VARIABLE, str(file))
     monkeypatch.setenv("LANGUAGE", "en")
 
     def chosen(*words: str) -> tuple[bool, list[str]]:
-        rest = languages.choose(list(words))
+        rest = languages.apply_language_option(list(words))
         return language.tr("no run is selected") != "no run is selected", rest
 
     assert chosen("runs") == (False, ["runs"])

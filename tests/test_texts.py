@@ -10,12 +10,12 @@ from tui_transformer.cli.show import bench
 from tui_transformer.cli.show.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
-SHOWN = {*KEYWORDS, "Says"}  # calls whose texts the catalogue has
+SHOWN = {*KEYWORDS, "SettingDescription"}  # calls whose texts the catalogue has
 # Calls that read, compare or log texts, and never show them.
 READS = {
     *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "partition", "startswith", "removeprefix"),
     *("replace", "index", "debug", "info", "warning", "exception"),
-    *("literal_eval", "query_one", "query", "get", "stylize", "part"),
+    *("literal_eval", "query_one", "query", "get", "stylize", "part_field"),
 }
 STYLES = re.compile(r"(not |on |bold|dim|italic|underline|reverse|red|green|yellow|\$[\w-]+|\{\}| )+$")
 NAMED = {"citation", "paper", "formula", "classes", "style", "styles", "id", "key", "keys", "va", "loc"}  # arguments

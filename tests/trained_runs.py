@@ -22,7 +22,7 @@ from engine.config.schema import RunConfig
 from engine.data.known import CORPORA
 from engine.evaluation import checks
 from engine.runs.control import Control
-from engine.runs.files import line, read_json, read_lines, write_atomic, write_json
+from engine.runs.files import json_line, read_json, read_lines, write_atomic, write_json
 from engine.runs.writer import now
 from engine.training import inspector
 from engine.training.assemble import assemble
@@ -95,7 +95,7 @@ def copied(run: Path, to: Path) -> Path:
     """Copy a run as if it had been trained there just now; only the name of its folder says what it is called."""
     shutil.copytree(run, to, symlinks=True)
     time = now()
-    events = "".join(line(changed(event, time=time)) for event in read_lines(to / "events.jsonl"))
+    events = "".join(json_line(changed(event, time=time)) for event in read_lines(to / "events.jsonl"))
     write_atomic(to / "events.jsonl", events)
     write_json(to / "run.json", changed(read_json(to / "run.json"), id=str(uuid.uuid4()), created=time))
     return to

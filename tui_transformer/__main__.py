@@ -38,17 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
     words = list(sys.argv[1:] if arguments is None else arguments)
-    from engine.base.errors import InputError, MachineFault, TakenOver, reason
+    from engine.base.errors import InputError, MachineFault, RunTakenOver, reason
 
     try:
-        words = languages.choose(words)
+        words = languages.apply_language_option(words)
     except InputError as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return 2
     from typer.exceptions import Abort, Exit, TyperException
 
     from tui_transformer.cli.app import program
-    from tui_transformer.cli.output import ExitCode, complain
+    from tui_transformer.cli.output import ExitCode, print_error
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no failure
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()  # noqa: PTH109
     except OSError as error:  # torch would exit with a message of its own
-        complain(tr("cannot use the current folder: {error}; cd to another one", error=reason(error)))
+        print_error(tr("cannot use the current folder: {error}; cd to another one", error=reason(error)))
         return ExitCode.FAILED
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.
@@ -76,16 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # as typer's completion does
         result = leaving.code
     except InputError as error:
-        complain(str(error))
-        codes = {MachineFault: ExitCode.FAILED, TakenOver: ExitCode.TAKEN_OVER}
+        print_error(str(error))
+        codes = {MachineFault: ExitCode.FAILED, RunTakenOver: ExitCode.TAKEN_OVER}
         return codes.get(type(error), ExitCode.BAD_INPUT)
     except TyperException as error:
-        from tui_transformer.cli.mistyped import usage_line
+        from tui_transformer.cli.mistyped import usage_error_line
 
-        complain(usage_line(error, words))
+        print_error(usage_error_line(error, words))
         return ExitCode.BAD_INPUT
     except (Abort, KeyboardInterrupt):
-        complain(tr("interrupted"))
+        print_error(tr("interrupted"))
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output left (`| head`): write no more, not even in python's own flush at exit.
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.READER_LEFT
     except OSError as error:  # a full or broken disk, a folder that vanished
         where = error.filename or tr("the output cannot be written")
-        complain(f"{where}: {reason(error)}")
+        print_error(f"{where}: {reason(error)}")
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)
 

@@ -54,12 +54,12 @@ def catalogue(code: str) -> NullTranslations:
     except FileNotFoundError:  # an installed wheel
         return Messages(source.with_suffix(".mo").read_bytes())
     try:
-        return Messages(_compiled(source, text))
+        return Messages(_compile_cached(source, text))
     except ValueError as error:
         raise InputError(f"{source}: {error}") from error
 
 
-def _compiled(source: Path, text: bytes) -> bytes:
+def _compile_cached(source: Path, text: bytes) -> bytes:
     """Return the MO file for a PO file with this text: from the cache folder, or compiled now and cached there.
 
     A cached file ends with a hash over the compiler, the text and itself: neither a stale nor a damaged one is used.

@@ -9,24 +9,24 @@ from platformdirs import user_config_path
 
 from engine.base import language
 from engine.base.command_line import PROGRAM
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
 from tui_transformer.catalogues import catalogue
 
 LANGUAGES = ("en", "zh")
-SETTINGS = "TUI_TRANSFORMER_SETTINGS"  # names a settings file other than the platform's
+SETTINGS_VARIABLE = "TUI_TRANSFORMER_SETTINGS"  # names a settings file other than the platform's
 OPTION = "--language"
-LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set decides, as in gettext
+LOCALE_VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set decides, as in gettext
 
 
-def choose(words: list[str]) -> list[str]:
+def apply_language_option(words: list[str]) -> list[str]:
     """Set the language for a command line, and return its words without `--language`.
 
-    With `--json` all texts are English, for they are read by programs. Child processes inherit a language given here.
+    With `--json` all texts are English, because programs read them. Child processes inherit a language given here.
     `InputError`: an unknown language.
     """
-    given, rest = _taken(words)
-    own = given if given in LANGUAGES else _of_settings() or of_locale(os.environ)
+    given, rest = _split_language_option(words)
+    own = given if given in LANGUAGES else _settings_language() or locale_language(os.environ)
     use("en" if "--json" in rest else own)
     if given and given not in LANGUAGES:
         raise InputError(
@@ -34,8 +34,8 @@ def choose(words: list[str]) -> list[str]:
                 "{option} {value!r}: must be {known}{nearest}",
                 option=OPTION,
                 value=given[:40],
-                known=one_of(LANGUAGES),
-                nearest=nearest(given, LANGUAGES),
+                known=join_or(LANGUAGES),
+                nearest=did_you_mean(given, LANGUAGES),
             )
         )
     if given:
@@ -44,24 +44,24 @@ def choose(words: list[str]) -> list[str]:
 
 
 def use(code: str) -> None:
-    """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
-    language.use(catalogue(code))
+    """Use one of `LANGUAGES` from now on; texts of modules that are already imported do not change."""
+    language.set_catalogue(catalogue(code))
 
 
-def of_locale(variables: Mapping[str, str]) -> str:
+def locale_language(variables: Mapping[str, str]) -> str:
     """Return the language of a locale such as `zh_CN.UTF-8`; English if there is no catalogue for it."""
-    locale = next((variables[name] for name in LOCALE if variables.get(name)), "")
+    locale = next((variables[name] for name in LOCALE_VARIABLES if variables.get(name)), "")
     known = [code for code in LANGUAGES for part in locale.split(":")[:1] if part.lower().startswith(code)]
     return known[0] if known else "en"
 
 
 def settings_file() -> Path:
     """Return the file of the user's settings."""
-    given = os.environ.get(SETTINGS)
+    given = os.environ.get(SETTINGS_VARIABLE)
     return Path(given) if given else user_config_path(PROGRAM) / "settings.toml"
 
 
-def _taken(words: list[str]) -> tuple[str, list[str]]:
+def _split_language_option(words: list[str]) -> tuple[str, list[str]]:
     for i, word in enumerate(words):
         if word == "--":
             break
@@ -72,7 +72,7 @@ def _taken(words: list[str]) -> tuple[str, list[str]]:
     return "", words
 
 
-def _of_settings() -> str:
+def _settings_language() -> str:
     """Return the language in the settings; "" if they name none that is known. The studio reports the file's errors."""
     try:
         text = settings_file().read_text(encoding="utf-8")

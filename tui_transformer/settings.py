@@ -26,7 +26,7 @@ from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
 
 LARGEST = 64 * 1024  # bytes
-PATIENCE = 2.0  # seconds for another studio to finish saving
+LOCK_TIMEOUT = 2.0  # seconds for another studio to finish saving
 MOST_KEPT = 32 * 1024  # bytes of kept designs; larger ones are not kept
 T = TypeVar("T", bound=BaseModel)
 
@@ -161,7 +161,7 @@ def save(settings: Settings) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path = path.resolve()
-        with FileLock(path.with_name(".lock"), timeout=PATIENCE):  # another studio may be saving
+        with FileLock(path.with_name(".lock"), timeout=LOCK_TIMEOUT):  # another studio may be saving
             write_atomic(path, tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return tr(
@@ -172,7 +172,7 @@ def save(settings: Settings) -> str:
     return ""
 
 
-def keep_design(design: KeptDesign, before: KeptDesign | None = None) -> None:
+def save_design(design: KeptDesign, before: KeptDesign | None = None) -> None:
     """Write what changed since `before` into the file as it now is, perhaps edited meanwhile, or written by another
     studio; say nothing if that fails.
     """

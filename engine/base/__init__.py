@@ -1,1 +1,1 @@
-"""What everything stands on: language, errors, files, seeds."""
+"""What everything else builds on: language, errors, files, seeds."""

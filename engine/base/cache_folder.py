@@ -12,25 +12,25 @@ from platformdirs import user_cache_path
 
 from engine.base.command_line import PROGRAM
 
-CACHE = "TUI_TRANSFORMER_CACHE"  # names a folder other than the platform's
-_here: ContextVar[Path | None] = ContextVar("cache_folder", default=None)
+CACHE_VARIABLE = "TUI_TRANSFORMER_CACHE"  # names a folder other than the platform's
+_override: ContextVar[Path | None] = ContextVar("cache_folder", default=None)
 
 
 @contextlib.contextmanager
-def cached_in(folder: Path) -> Iterator[None]:
+def use_cache_folder(folder: Path) -> Iterator[None]:
     """Use another cache folder in this context, so that nothing cached earlier is found."""
-    before = _here.set(folder)
+    before = _override.set(folder)
     try:
         yield
     finally:
-        _here.reset(before)
+        _override.reset(before)
 
 
 def cache_folder() -> Path:
     """Return the user's cache folder, which need not exist."""
-    if (here := _here.get()) is not None:
+    if (here := _override.get()) is not None:
         return here
-    own = os.environ.get(CACHE)
+    own = os.environ.get(CACHE_VARIABLE)
     return Path(own) if own else user_cache_path(PROGRAM)
 
 

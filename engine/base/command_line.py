@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import which
 
 PROGRAM = "tui-transformer"
-RUNS = Path("runs")  # the default runs folder
+DEFAULT_RUNS_DIR = Path("runs")  # the default runs folder
 RUNS_VARIABLE = "TUI_TRANSFORMER_RUNS"  # overrides it
 
 
@@ -22,7 +22,7 @@ def program() -> str:
     return str(own)
 
 
-def as_typed() -> str:
+def current_command_line() -> str:
     """Return the command line that started this process, quoted for a shell; a run records it."""
     return shlex.join([PROGRAM, *sys.argv[1:]])
 
@@ -30,7 +30,7 @@ def as_typed() -> str:
 def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto") -> list[str]:
     """Return the options a command needs to find the same files as this one; none where the defaults suffice."""
     words = ["--device", device] if device != "auto" else []
-    words += [] if runs_dir is None or _usual(runs_dir) else ["--runs-dir", str(runs_dir)]
+    words += [] if runs_dir is None or _is_default_runs_dir(runs_dir) else ["--runs-dir", str(runs_dir)]
     return [*words, "--data-dir", str(data_dir)] if data_dir is not None else words
 
 
@@ -41,10 +41,10 @@ def command_line(
     return shlex.join([program(), *map(str, words), *options(runs_dir=runs_dir, data_dir=data_dir, device=device)])
 
 
-def _usual(runs_dir: Path) -> bool:
+def _is_default_runs_dir(runs_dir: Path) -> bool:
     if os.environ.get(RUNS_VARIABLE):  # set in this shell, perhaps not in the next
         return False
     try:
-        return runs_dir.absolute() == RUNS.absolute()
+        return runs_dir.absolute() == DEFAULT_RUNS_DIR.absolute()
     except OSError:  # the current folder is gone
-        return runs_dir == RUNS
+        return runs_dir == DEFAULT_RUNS_DIR

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from engine.base.language import english, tr
 
 # Why the system refuses a file, translated when it is shown.
-SYSTEMS = (
+SYSTEM_ERRORS = (
     english("No such file or directory"),
     english("Permission denied"),
     english("Operation not permitted"),
@@ -36,20 +36,20 @@ class InputError(Exception):
         super().__init__(" ".join(message.split()))
 
 
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no change of input fixes these
+DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no change of input fixes these
 
 
 class MachineFault(InputError):
     """A full or broken disk, or no process: also one line, but the input is fine, so exit code 1."""
 
 
-class TakenOver(InputError):
+class RunTakenOver(InputError):
     """Another process has taken over the run that this one was writing: also one line, exit code 3."""
 
 
-def refused(what: str, error: OSError) -> InputError:
+def write_error(what: str, error: OSError) -> InputError:
     """Return the one-line error for a failed write (`what`); a `MachineFault` if the disk is at fault."""
-    kind = MachineFault if error.errno in DISK else InputError
+    kind = MachineFault if error.errno in DISK_ERRNOS else InputError
     return kind(f"{what}: {reason(error)}")
 
 
@@ -58,8 +58,8 @@ def reason(error: Exception) -> str:
     return tr((isinstance(error, OSError) and error.strerror) or str(error))
 
 
-def no_process(error: OSError, before: str = "") -> MachineFault:
-    """Return the one-line error for a process that could not be started; `before` says what is done already."""
+def process_start_error(error: OSError, before: str = "") -> MachineFault:
+    """Return the one-line error for a process that could not be started; `before` says what has already been done."""
     where = f"{error.filename}: " if error.filename else ""
     return MachineFault(
         tr(
@@ -71,36 +71,36 @@ def no_process(error: OSError, before: str = "") -> MachineFault:
     )
 
 
-def not_a_path(corpus: str, error: Exception) -> InputError:
+def invalid_path_error(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
     return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=reason(error)))
 
 
-def damaged(error: Exception) -> str:
+def damage_description(error: Exception) -> str:
     """Return what is wrong with a record, in plain words instead of an exception's."""
     if isinstance(error, KeyError):
         return tr("it has no '{args}'", args=str(error.args[0])[:80]) if error.args else tr("a field is missing")
     return tr("a value has the wrong type")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the closest known spelling of a word, or the empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
     return tr("; did you mean '{found}'?", found=found[0]) if found else ""
 
 
-def listed(values: Iterable[str]) -> str:
+def comma_separated(values: Iterable[str]) -> str:
     """Return `"a, b, c"`, as the language in use separates them."""
     return tr(", ").join(values)
 
 
-def one_of(values: Iterable[str]) -> str:
+def join_or(values: Iterable[str]) -> str:
     """Return `"a, b or c"`."""
     *items, last = map(str, values)
-    return tr("{items} or {last}", items=listed(items), last=last) if items else last
+    return tr("{items} or {last}", items=comma_separated(items), last=last) if items else last
 
 
-def all_of(values: Iterable[str]) -> str:
+def join_and(values: Iterable[str]) -> str:
     """Return `"a, b and c"`."""
     *items, last = map(str, values)
-    return tr("{items} and {last}", items=listed(items), last=last) if items else last
+    return tr("{items} and {last}", items=comma_separated(items), last=last) if items else last

@@ -1,7 +1,7 @@
-"""The language that people are spoken to in. Texts in the code are English; a gettext catalogue translates them.
+"""The language of all text that people read. Texts in the code are English; a gettext catalogue translates them.
 
 `tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural.
-Module-level texts are translated when their module is imported, so the language is chosen before. What is recorded,
+Module-level texts are translated when their module is imported, so the language is chosen first. What is recorded,
 exported or compared stays English: `english(…)` puts it into the catalogue; where it is shown, `tr` translates it, or
 `told` of `engine/base/recorded_text.py` if it has filled gaps.
 """
@@ -13,18 +13,18 @@ from typing import Any
 _catalogue = NullTranslations()
 
 
-def use(catalogue: NullTranslations) -> None:
+def set_catalogue(catalogue: NullTranslations) -> None:
     """Translate with a catalogue from now on."""
     global _catalogue
     _catalogue = catalogue
 
 
-def code() -> str:
+def language_code() -> str:
     """Return the language in use, e.g. `en`."""
     return _catalogue.info().get("language", "en")
 
 
-def pairs() -> Iterable[tuple[str, str]]:
+def translations() -> Iterable[tuple[str, str]]:
     """Return the messages of the language in use with their translations; none in English."""
     return getattr(_catalogue, "pairs", tuple)()
 

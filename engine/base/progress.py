@@ -1,13 +1,13 @@
-"""Work that takes minutes says how far along it is; whoever waits for it may listen, and raise to stop it."""
+"""Progress of work that takes minutes: it tells listeners how far along it is, and they may raise to stop it."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# What is being done, the share that is done, and the seconds left if they are known.
+# Called with what is being done, the share that is done, and the seconds left if known.
 Listener = Callable[[str, float, float | None], None]
-WARM = 2.0  # seconds before an estimate means anything
+MIN_ELAPSED = 2.0  # seconds before an estimate means anything
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
 
@@ -28,10 +28,10 @@ class Progress:
     def __init__(self, what: str, total: int, before: int = 0) -> None:
         self.what, self.total, self.before, self._begun = what, max(1, total), before, time.monotonic()
 
-    def at(self, done: int) -> None:
+    def update(self, done: int) -> None:
         elapsed, gained = time.monotonic() - self._begun, done - self.before
         left = None
-        if elapsed >= WARM and gained > 0:
+        if elapsed >= MIN_ELAPSED and gained > 0:
             left = elapsed / gained * max(0, self.total - done)
         for listener in _listeners.get():
             listener(self.what, min(1.0, done / self.total), left)

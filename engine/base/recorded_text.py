@@ -1,4 +1,4 @@
-"""Say in the language in use what was recorded in English, such as why a check failed.
+"""Translate text that was recorded in English, such as why a check failed, into the language in use.
 
 A recorded text is a message with its gaps filled. `told` finds the message that fits, and fills its translation with
 the same words; a text that no message fits stays as it is.
@@ -15,11 +15,11 @@ from engine.base.language import english
 
 NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
-APART = ("; ", ": ")  # parts of a text that may be messages of their own
-TAILS = (",", ";", " (")  # a message that begins so goes on from another
+SEPARATORS = ("; ", ": ")  # parts of a text that may be messages of their own
+CONTINUATION_STARTS = (",", ";", " (")  # a message that begins with one continues another
 QUOTE = "'"
 # Texts that only runs of earlier versions have: they stay in the catalogue.
-EARLIER = (
+OLD_MESSAGES = (
     english("it was paused when handed over"),
     english("could not be handed over: {error}"),
     english("handed over by the studio"),
@@ -75,25 +75,25 @@ EARLIER = (
     english("the class is in nothing that the model reads"),
     english("tokenizer = 'words' and a text"),
 )
-# Single words that fill gaps and, unless they are quoted, are no names there.
-SAID = {
+# Single words that fill gaps and are translated there: unless quoted, they are not names.
+TRANSLATED_WORDS = {
     *(english("loss"), english("gradient"), english("training"), english("validation"), english("test")),
     *(english("stopped"), english("interrupted"), english("failed"), english("finished"), english("scoring")),
 }
-NAME = "name"  # a gap that a person filled: `test` is a run, not a split
-WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
-LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # how much a message must say beside its gaps
+NAME = "name"  # a gap that holds a user's name: `test` is a run, not a split
+WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have besides its gaps
+LETTERS, MIN_LETTERS = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # letters that a message must have besides its gaps
 
 
 @dataclass(frozen=True)
 class _Message:
     pattern: str
-    tail: bool  # it goes on from another message: `, in training and scoring`
+    tail: bool  # it continues another message: `, in training and scoring`
     literals: tuple[str, ...]
     names: tuple[str, ...]  # of its gaps, in order
-    said: tuple[tuple[str, str | None], ...]  # the translation: a literal, and the name of the gap after it
+    translation: tuple[tuple[str, str | None], ...]  # the translation: a literal, and the name of the gap after it
 
-    def fill(self, text: str) -> str | None:
+    def translate(self, text: str) -> str | None:
         at = 0
         for literal in self.literals:
             at = text.find(literal, at)
@@ -106,14 +106,16 @@ class _Message:
         head, *gaps = found.groups()
         values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
         return told(head) + "".join(
-            literal if name is None else f"{literal}{_of(values[name], quoted=literal.endswith(QUOTE) or name == NAME)}"
-            for literal, name in self.said
+            literal
+            if name is None
+            else f"{literal}{_translate_gap(values[name], quoted=literal.endswith(QUOTE) or name == NAME)}"
+            for literal, name in self.translation
         )
 
 
 def told(text: str) -> str:
     """Return a recorded English text in the language in use."""
-    return _told(text, language.code())
+    return _told(text, language.language_code())
 
 
 @lru_cache(maxsize=4096)
@@ -124,19 +126,19 @@ def _told(text: str, code: str) -> str:
     if text in exact:
         return exact[text]
     for message in messages:
-        said = message.fill(text)
+        said = message.translate(text)
         if said is not None:
             return said
-    for sign in APART:
+    for sign in SEPARATORS:
         head, found, rest = text.partition(sign)
         if found and (parts := (told(head), told(rest))) != (head, rest):
             return sign.join(parts)
     return text
 
 
-def _of(value: str, *, quoted: bool) -> str:
-    """Return what fills a gap. What is quoted, other single words and command lines stay: they are names, or typed."""
-    words = value in SAID or (" " in value and not value.startswith(PROGRAM))
+def _translate_gap(value: str, *, quoted: bool) -> str:
+    """Translate what fills a gap, unless it is quoted, another single word or a command line (names, typed text)."""
+    words = value in TRANSLATED_WORDS or (" " in value and not value.startswith(PROGRAM))
     return told(value) if words and not quoted else value
 
 
@@ -145,16 +147,20 @@ def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
     """Return the messages without gaps, and those with gaps, the longest first."""
     exact: dict[str, str] = {}
     found: list[_Message] = []
-    for text, said in language.pairs():
+    for text, said in language.translations():
         try:
             parts, others = _parsed(text), _parsed(said)
         except ValueError:  # a brace that is no gap
             parts = others = []
         gaps = any(name is not None for _, name, _ in parts)
-        tail = text.startswith(TAILS) and any(WORD.search(literal) for literal, _, _ in parts or [(text, None, "")])
+        tail = text.startswith(CONTINUATION_STARTS) and any(
+            WORD.search(literal) for literal, _, _ in parts or [(text, None, "")]
+        )
         if not gaps:
             exact[text] = said
-        if tail or (gaps and (sum(map(len, LETTERS.findall(text))) >= LEAST or any(spec for _, _, spec in parts))):
+        if tail or (
+            gaps and (sum(map(len, LETTERS.findall(text))) >= MIN_LETTERS or any(spec for _, _, spec in parts))
+        ):
             pattern = "(.*?)" if tail else "()"
             pattern += "".join(
                 re.escape(literal) + (f"({NUMBER if spec else WORDS})" if name is not None else "")

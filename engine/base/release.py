@@ -11,7 +11,7 @@ from engine.base.command_line import PROGRAM
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def release() -> dict[str, str]:
+def release_facts() -> dict[str, str]:
     """Return `version`, and `sources_sha256` over all modules' names and contents."""
     digest = hashlib.sha256()
     for package in ("engine", "tui_transformer"):

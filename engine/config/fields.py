@@ -52,7 +52,7 @@ Rate = Annotated[float, Field(ge=0.0, le=1e3)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
-class Says:
+class SettingDescription:
     """A sentence on a setting, and one on each of its named values, in English; goes into `Annotated`."""
 
     def __init__(self, sentence: str, options: Mapping[str, str] = {}) -> None:
@@ -62,14 +62,14 @@ class Says:
         return handler(core) | {"description": self.sentence}
 
 
-def bookkeeping(default: Any, **more: bool) -> Any:
+def bookkeeping_field(default: Any, **more: bool) -> Any:
     """Declare a field that does not affect what is learned (see `sections`). With `editable=True`, it affects no record
     either, so it may be edited before a run is resumed.
     """
     return Field(default, json_schema_extra={"bookkeeping": True, **more})
 
 
-def later(default: Any, **bounds: Any) -> Any:
+def later_field(default: Any, **bounds: Any) -> Any:
     """Declare a setting that earlier versions lack: a config file leaves it out at its default, so they can read it."""
     return Field(default, json_schema_extra={"later": True}, **bounds)
 

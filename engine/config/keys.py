@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
 from engine.config import Tables
-from engine.config.fields import Says, Section
+from engine.config.fields import Section, SettingDescription
 from engine.config.schema import RunConfig
 from engine.config.schemes import SCHEMES, Part
 
@@ -46,23 +46,27 @@ def all_keys() -> dict[str, bool]:
 
 
 @cache
-def later_keys() -> Tables:
+def later_defaults() -> Tables:
     """Return the default of each setting that earlier versions lack, by dotted key."""
     usual, later, fields = flatten(RunConfig().dump()), _marked("later"), _fields().items()
     return {key: usual.get(key) for key, one in fields if key in later or isinstance(one.json_schema_extra, Part)}
 
 
 @cache
-def _says() -> dict[str, Says]:
-    """Return the `Says` of each setting, by dotted key."""
+def _descriptions() -> dict[str, SettingDescription]:
+    """Return the `SettingDescription` of each setting, by dotted key."""
     parts = ((key, field.json_schema_extra) for key, field in _fields().items())
-    found = {key: said for key, field in _fields().items() for said in field.metadata if isinstance(said, Says)}
-    return found | {key: Says(part.sentence, part.options) for key, part in parts if isinstance(part, Part)}
+    found = {
+        key: said for key, field in _fields().items() for said in field.metadata if isinstance(said, SettingDescription)
+    }
+    return found | {
+        key: SettingDescription(part.sentence, part.options) for key, part in parts if isinstance(part, Part)
+    }
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
     """Return the sentence on a setting, or on its value, in the language in use; "" if the value has none."""
-    said = _says().get(key, Says(""))
+    said = _descriptions().get(key, SettingDescription(""))
     if value is None:
         return tr(said.sentence)
     return tr(SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, ""))
@@ -96,13 +100,13 @@ def fixed_settings(config: RunConfig) -> Tables:
     """Return the settings that are fixed from a run's first checkpoint on, by dotted key: all but the editable ones. As
     in a file, those that earlier versions lack are left out at their defaults.
     """
-    later, flat = later_keys(), flatten(config.dump()).items()
+    later, flat = later_defaults(), flatten(config.dump()).items()
     return {k: v for k, v in flat if k not in _marked("editable") and (k not in later or v != later[k])}
 
 
-def edits(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+def changed_settings(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
     """Return the recorded `fixed_settings` that have since changed: dotted key → (recorded, now), None where unset."""
-    was, now = (later_keys() | kept for kept in (recorded, fixed_settings(config)))
+    was, now = (later_defaults() | kept for kept in (recorded, fixed_settings(config)))
     keys = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     return {key: (was.get(key), now.get(key)) for key in keys if key not in _marked("editable")}
 
@@ -110,14 +114,14 @@ def edits(recorded: Tables, config: RunConfig) -> dict[str, tuple[Any, Any]]:
 _WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML reads as a float
 
 
-def key_of(leaf: str) -> str:
-    """Return the dotted key whose last part is closest to `word`; "" if none is close."""
+def closest_key(leaf: str) -> str:
+    """Return the dotted key whose last part is closest to `leaf`; "" if none is close."""
     by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
     close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
     return by_leaf[close[0]] if close else ""
 
 
-def unknown_key(key: str) -> str:
+def unknown_key_message(key: str) -> str:
     """Return one line about an unknown key, with the nearest known one."""
     known = list(all_keys())
     sections = list(dict.fromkeys(k.split(".")[0] for k in known))
@@ -126,14 +130,14 @@ def unknown_key(key: str) -> str:
         example = next(k for k in known if k.startswith(key + "."))
         return tr("'{key}' is a section; name one of its keys, e.g. {example}", key=key, example=example)
     candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
-    hint = nearest(key, candidates)
+    hint = did_you_mean(key, candidates)
     if not hint:  # the right name in the wrong section
-        close = key_of(leaf or section)
-        hint = tr("; did you mean '{close}'?", close=close) if close else nearest(key, known)
+        close = closest_key(leaf or section)
+        hint = tr("; did you mean '{close}'?", close=close) if close else did_you_mean(key, known)
     return tr(
         "unknown key '{key}'{hint}",
         key=key[:80],
-        hint=hint or tr("; keys start with {sections}", sections=one_of(sections)),
+        hint=hint or tr("; keys start with {sections}", sections=join_or(sections)),
     )
 
 
@@ -144,7 +148,7 @@ def parse_override(text: str) -> Tables:
     if not equals or not key:
         raise InputError(tr("--set {text!r}: write KEY=VALUE, e.g. --set model.n_heads=2", text=text[:80]))
     if key not in all_keys():
-        raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
+        raise InputError(f"--set {text[:80]}: {unknown_key_message(key)}")
     section, _, name = key.rpartition(".")
     table = {name: parse_value(value.strip())}
     return {section: table} if section else table

@@ -7,7 +7,7 @@ from functools import partial
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.keys import flatten
-from engine.config.model import PARTS, parts_of
+from engine.config.model import PARTS, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, SCHEMES
 
@@ -18,62 +18,62 @@ class Lint:
     text: str  # as it is recorded
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The warning in the language in use, with its key."""
         return tr("{name}: {text}", name=self.key, text=told(self.text))
 
 
 DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not
-TRAINED, USUAL = (
+TRAINING_COST_FACTOR, USUAL_SCORING_SHARE = (
     3,
     0.1,
 )  # a training token costs as much as three scored ones; the share of a run's time that scoring may take
-QUICKLY = 1_000_000  # tokens; scoring fewer is quick
+QUICK_SCORING_TOKENS = 1_000_000  # tokens; scoring fewer is quick
 
 
-Acts = tuple[str, Callable[[RunConfig], bool], str]
+ConditionalSetting = tuple[str, Callable[[RunConfig], bool], str]
 
 
-def _of_schemes(key: str) -> Iterator[Acts]:
+def _scheme_settings(key: str) -> Iterator[ConditionalSetting]:
     """Yield the settings that take effect only with some of the schemes that `key` selects."""
     (section, _, choice), schemes = key.partition("."), SCHEMES[key]
     for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
         names = [name for name, scheme in schemes.items() if setting in scheme.settings]
-        acts = partial(lambda c, names: not names.isdisjoint(_chosen(c, section, choice)), names=set(names))
-        yield f"{section}.{setting}", acts, _needed(choice, names)
+        acts = partial(lambda c, names: not names.isdisjoint(_chosen_schemes(c, section, choice)), names=set(names))
+        yield f"{section}.{setting}", acts, _requirement(choice, names)
 
 
-def _needed(name: str, values: Sequence[object]) -> str:
-    return f"{name} = {' / '.join(map(repr, values))}"  # no word, so it is the same in every language
+def _requirement(name: str, values: Sequence[object]) -> str:
+    return f"{name} = {' / '.join(map(repr, values))}"  # no words, so it is the same in every language
 
 
-def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
+def _chosen_schemes(config: RunConfig, section: str, choice: str) -> set[str]:
     """Return the schemes that a setting selects: one, or one per kind of layer."""
     chosen = {"attention": config.model.attentions, "position": config.model.positions}
     return set(chosen[choice]) if choice in chosen else {getattr(getattr(config, section), choice)}
 
 
-def _of_parts() -> Iterator[Acts]:
+def _part_settings() -> Iterator[ConditionalSetting]:
     """Yield the settings that take effect only with an optional part of the network."""
     for name, row in PARTS.items():
         for setting, values in row.settings.items():
             yield (
                 f"model.{setting}",
                 partial(_is_on, name=name, values=values),
-                _needed(name, values) if values else name,
+                _requirement(name, values) if values else name,
             )
 
 
 def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
     """Whether a part is on, with one of the given values if there are any."""
-    return name in parts_of(config.model) and (not values or getattr(config.model, name) in values)
+    return name in active_parts(config.model) and (not values or getattr(config.model, name) in values)
 
 
 # Settings that act only with some value of another: (key, whether it acts, what it needs).
-ACTS: tuple[Acts, ...] = (
-    *_of_schemes("model.attention"),
-    *_of_schemes("model.position"),
-    *_of_parts(),
+CONDITIONAL_SETTINGS: tuple[ConditionalSetting, ...] = (
+    *_scheme_settings("model.attention"),
+    *_scheme_settings("model.position"),
+    *_part_settings(),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
     (
         "model.source_length",
@@ -89,7 +89,7 @@ ACTS: tuple[Acts, ...] = (
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
     (
         "data.words_size",
-        lambda c: c.data.tokenizer == "words" and not c.on_rows,
+        lambda c: c.data.tokenizer == "words" and not c.trains_on_rows,
         english("tokenizer = 'words' and plain text"),
     ),
     (
@@ -110,8 +110,8 @@ ACTS: tuple[Acts, ...] = (
             ("objective.cut_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
         )
     ),
-    *_of_schemes("optimizer.schedule"),
-    *_of_schemes("optimizer.kind"),
+    *_scheme_settings("optimizer.schedule"),
+    *_scheme_settings("optimizer.kind"),
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
@@ -152,7 +152,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
                 suggested=1.0 - 10.0 / max(20, steps),
             ),
         )
-    if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
+    if not config.trains_on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",
             english(
@@ -174,12 +174,12 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             ),
         )
     between = min(every or train.steps, train.steps)
-    if not config.on_rows and validation_tokens is not None and steps is not None and between > 0:
+    if not config.trains_on_rows and validation_tokens is not None and steps is not None and between > 0:
         targets = config.window_targets
-        trained = TRAINED * between * train.batch_size * train.accumulation * targets
+        trained = TRAINING_COST_FACTOR * between * train.batch_size * train.accumulation * targets
         scored = validation_tokens * targets // config.stride
-        if scored > max(trained, QUICKLY):
-            share = config.data.validation_fraction * USUAL * trained / scored
+        if scored > max(trained, QUICK_SCORING_TOKENS):
+            share = config.data.validation_fraction * USUAL_SCORING_SHARE * trained / scored
             yield Lint(
                 "data.validation_fraction",
                 english(
@@ -193,7 +193,9 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
                 ),
             )
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
-    idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
+    idle = [
+        (key, where) for key, acts, where in CONDITIONAL_SETTINGS if not acts(config) and own.get(key) != usual.get(key)
+    ]
     if idle:
         others = "".join(
             english("; {other} has no effect either (needs {there})", other=other, there=there)
@@ -204,7 +206,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others),
         )
     for attention in model.attentions:
-        saves_from = ATTENTIONS[attention].saves_from(model)
+        saves_from = ATTENTIONS[attention].break_even_context(model)
         if saves_from is None:
             yield Lint(
                 "model.attention",

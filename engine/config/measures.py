@@ -1,7 +1,7 @@
 """The measures of an evaluation, in one table that every chart, table, verdict and export reads.
 
-Imports neither torch nor any drawing code. A probe is measured like any other share; `probe` makes the row for a
-corpus's own probes, which are not listed here.
+Imports neither torch nor any drawing code. A probe is measured like any other share; `probe_measure` makes the row for
+a corpus's own probes, which are not listed here.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 from engine.base.language import english, tr
 
 _BAND = re.compile(r"[<>=\s@]")
-_STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
+_DISTANCE_BAND = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
 
 
 MOST_UNKNOWN = 0.25  # of a split's tokens: above this, most of a word model's bits go into spelling unknown words
@@ -34,13 +34,13 @@ class Measure:
     name: str  # in English, in tables, charts and sentences; `tr` translates it
     # what the number means when shown by itself, with placeholders `{unit}` and `{floor}`; "" if the name says it all
     about: str = ""
-    lower: bool = False  # whether lower is better
-    share: bool = False  # whether it lies between 0 and 1 and is shown as a percentage
-    probe: bool = False  # whether it is the share of a probe's questions answered correctly
-    asks: str = ""  # what a probe asks; "" if unknown
+    lower_is_better: bool = False  # whether lower is better
+    is_share: bool = False  # whether it lies between 0 and 1 and is shown as a percentage
+    is_probe: bool = False  # whether it is the share of a probe's questions answered correctly
+    question: str = ""  # what a probe asks; "" if unknown
     digits: int = 4  # decimals in a comparison
-    exact: str = "{:.4f}"  # its format when shown by itself
-    brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
+    exact_format: str = "{:.4f}"  # its format when shown by itself
+    brief_format: str = "{:.4f}"  # its format in a table, or in a line with other measures
     margin: float = 0.0  # the smallest difference that matters; 0.0 if variants are not compared on it
     charted: bool = False  # whether a run's charts offer it
     tabled: bool = False  # whether a report's table of evaluations includes it
@@ -64,33 +64,33 @@ class Measure:
 
     @property
     def unit(self) -> str:
-        """The unit of `amount`; "" if it has none."""
-        return "%" if self.share else ""
+        """The unit of `format_value`; "" if it has none."""
+        return "%" if self.is_share else ""
 
-    def amount(self, value: float, *, sign: bool = False) -> str:
+    def format_value(self, value: float, *, sign: bool = False) -> str:
         """Return a value formatted for a comparison, without its unit."""
-        scaled = value * 100 if self.share else value
+        scaled = value * 100 if self.is_share else value
         shown = f"{scaled:{'+' if sign else ''}.{self.digits}f}"
         return shown if abs(scaled) < 1e6 else f"{scaled:{'+' if sign else ''}.4g}"
 
-    def spread(self, found: Mean, *, sign: bool = False) -> str:
+    def format_mean(self, found: Mean, *, sign: bool = False) -> str:
         """Return `1.2431 ± 0.0031`, or `97.1 [90.2, 99.8]` for a share; just the value if there is no interval."""
-        own = self.amount(found.mean, sign=sign)
-        if not self.share:
-            return own if found.half is None else f"{own} ± {self.amount(found.half)}"
+        own = self.format_value(found.mean, sign=sign)
+        if not self.is_share:
+            return own if found.half is None else f"{own} ± {self.format_value(found.half)}"
         if found.interval is None:
             return own
-        low, high = (self.amount(end, sign=sign) for end in found.interval)
+        low, high = (self.format_value(end, sign=sign) for end in found.interval)
         return f"{own} [{low}, {high}]"
 
 
-def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measure:
-    return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
+def _share_measure(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measure:
+    return Measure(key, name, is_share=True, digits=1, exact_format=exact, brief_format="{:.1%}", **more)
 
 
-def probe(key: str, name: str = "", **more: Any) -> Measure:
+def probe_measure(key: str, name: str = "", **more: Any) -> Measure:
     """Return the measure of a probe; its name says what the key does unless given."""
-    return _share(key, name or probe_name(key), probe=True, margin=0.02, **more)
+    return _share_measure(key, name or probe_name(key), is_probe=True, margin=0.02, **more)
 
 
 ROUGE = (english("rouge_1"), english("rouge_2"), english("rouge_l"))
@@ -99,13 +99,13 @@ BANDS = (english("near recall"), english("far recall"))  # of the built-in corpo
 
 def probe_name(key: str) -> str:
     """Return a probe's name in English: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
-    found = _STRETCH.fullmatch(key)
+    found = _DISTANCE_BAND.fullmatch(key)
     return key if found is None else f"{'near' if found[2] == '<' else 'far'} {found[1]}"
 
 
-def how_far_back(key: str) -> str:
+def distance_text(key: str) -> str:
     """Return where the answers of a probe stand: `under 110 characters back`; "" if anywhere."""
-    found = _STRETCH.fullmatch(key)
+    found = _DISTANCE_BAND.fullmatch(key)
     if found is None:
         return ""
     return (
@@ -120,7 +120,7 @@ MEASURES = (
         "loss",
         english("loss"),
         english("loss, nats per {unit}"),
-        lower=True,
+        lower_is_better=True,
         margin=0.01,  # nats: one percent of perplexity
         charted=True,
         tabled=True,
@@ -131,8 +131,8 @@ MEASURES = (
     Measure(
         "perplexity",
         english("perplexity"),
-        lower=True,
-        brief="{:.3f}",
+        lower_is_better=True,
+        brief_format="{:.3f}",
         charted=True,
         tabled=True,
         of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
@@ -141,7 +141,7 @@ MEASURES = (
     Measure(
         english("bits_per_character"),
         english("bits per character"),
-        lower=True,
+        lower_is_better=True,
         charted=True,
         tabled=True,
         tolerance=(1e-4, 0.0),
@@ -149,7 +149,7 @@ MEASURES = (
     Measure(
         english("bits_per_byte"),
         english("bits per byte"),
-        lower=True,
+        lower_is_better=True,
         charted=True,
         tabled=True,
         tolerance=(1e-4, 0.0),
@@ -157,16 +157,18 @@ MEASURES = (
     Measure(
         english("word_perplexity"),
         english("word perplexity"),
-        lower=True,
+        lower_is_better=True,
         digits=2,
-        exact="{:.2f}",
-        brief="{:.2f}",
+        exact_format="{:.2f}",
+        brief_format="{:.2f}",
         charted=True,
         tabled=True,
         tolerance=(1e-3, 0.0),
     ),
-    _share("unknown", english("<unk> share"), lower=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)),
-    _share(
+    _share_measure(
+        "unknown", english("<unk> share"), lower_is_better=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)
+    ),
+    _share_measure(
         "accuracy",
         english("accuracy"),
         about=english("accuracy of the most likely token"),
@@ -176,7 +178,7 @@ MEASURES = (
         selects=english("the most texts classified correctly"),
         tolerance=(0.0, 2e-3),
     ),
-    _share(
+    _share_measure(
         english("macro_f1"),
         english("macro F1"),
         about=english("F1, averaged over classes"),
@@ -190,9 +192,9 @@ MEASURES = (
         "excess",
         english("loss above the floor"),
         english("above the {floor}, nats per character"),
-        lower=True,
-        exact="{:+.4f}",
-        brief="{:+.4f}",
+        lower_is_better=True,
+        exact_format="{:+.4f}",
+        brief_format="{:+.4f}",
         tabled=True,
         tolerance=(0.0, 1e-3),
     ),
@@ -200,14 +202,14 @@ MEASURES = (
         english("honest_loss"),
         english("honest loss"),
         english("loss on answers that cannot be copied, nats"),
-        lower=True,
+        lower_is_better=True,
         tolerance=(1e-4, 1e-3),
     ),
     Measure(
         english("nanogpt_loss"),
         english("nanoGPT loss"),
         english("loss on nanoGPT's random batches, nats"),
-        lower=True,
+        lower_is_better=True,
         tolerance=(1e-4, 0.0),
     ),
     *(
@@ -215,8 +217,8 @@ MEASURES = (
             key,
             name,
             digits=1,
-            exact="{:.2f}",
-            brief=brief,
+            exact_format="{:.2f}",
+            brief_format=brief,
             margin=0.5,
             charted=True,
             tabled=True,
@@ -231,7 +233,7 @@ MEASURES = (
             (ROUGE[2], "ROUGE-L", "{:.1f}", english("the best ROUGE-L")),
         )
     ),
-    _share(
+    _share_measure(
         "copied",
         english("copied words"),
         about=english("words that occur in the article"),
@@ -239,7 +241,7 @@ MEASURES = (
         tabled=True,
         tolerance=(0.0, 0.02),
     ),
-    _share(
+    _share_measure(
         english("exact_match"),
         english("exact match"),
         about=english("exactly right"),
@@ -248,16 +250,16 @@ MEASURES = (
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact from a document")),
-    probe("recall-reworded", english("recall, reworded"), charted=True),
-    probe("recall-continued", english("recall, continued"), charted=True),
-    probe(english("counter"), asks=tr("the number after the previous speech's")),
-    probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
-    probe(english("bracket"), asks=tr("which bracket closes the open one")),
-    probe(english("order"), asks=tr("the class of a text when only word order reveals it")),
-    probe(english("bind"), asks=tr("whose sign this is")),
+    probe_measure(english("recall"), charted=True, question=tr("who is speaking, or a fact from a document")),
+    probe_measure("recall-reworded", english("recall, reworded"), charted=True),
+    probe_measure("recall-continued", english("recall, continued"), charted=True),
+    probe_measure(english("counter"), question=tr("the number after the previous speech's")),
+    probe_measure(english("rhyme"), question=tr("the vowel that ends a couplet")),
+    probe_measure(english("bracket"), question=tr("which bracket closes the open one")),
+    probe_measure(english("order"), question=tr("the class of a text when only word order reveals it")),
+    probe_measure(english("bind"), question=tr("whose sign this is")),
 )
-MEASURE = {measure.key: measure for measure in MEASURES}
+MEASURES_BY_KEY = {measure.key: measure for measure in MEASURES}
 SELECTS = {measure.key: measure.selects for measure in MEASURES if measure.selects}  # for `evaluation.select`
 
 

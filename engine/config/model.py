@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from engine.base.errors import all_of, nearest, one_of
+from engine.base.errors import did_you_mean, join_and, join_or
 from engine.base.language import english, tr
-from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
+from engine.config.fields import (
+    Depth,
+    Fraction,
+    Positive,
+    Section,
+    SettingDescription,
+    Width,
+    bookkeeping_field,
+    later_field,
+)
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -36,14 +45,14 @@ def _checked_layers(value: object) -> tuple[str, ...]:
         words = entry.split()
         for word in words:
             if word not in ATTENTIONS and word not in POSITIONS:
-                hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
+                hint = did_you_mean(word[:80], [*ATTENTIONS, *POSITIONS])
                 raise ValueError(
                     tr(
                         "'{word}' is neither an attention type ({attentions}) nor a position scheme "
                         "({positions}){hint}",
                         word=word[:80],
-                        attentions=one_of(ATTENTIONS),
-                        positions=one_of(POSITIONS),
+                        attentions=join_or(ATTENTIONS),
+                        positions=join_or(POSITIONS),
                         hint=hint,
                     )
                 )
@@ -59,7 +68,7 @@ def _checked_layers(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
+def _name_in_entry(entry: str, table: Mapping[str, object], otherwise: str) -> str:
     """Return the name from a table that an entry of `model.layers` has; `otherwise` if it has none."""
     return next((word for word in entry.split() if word in table), otherwise)
 
@@ -67,10 +76,10 @@ def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
 def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
     """Return the kinds of attention of a network whose settings are only partly validated."""
     usual = earlier.get("attention", "global")
-    return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+    return [_name_in_entry(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
 
 
-def numbered(places: Sequence[int]) -> str:
+def layer_ranges(places: Sequence[int]) -> str:
     """Format 0-based layer indices as 1-based ranges: `1-3, 5`."""
     runs: list[list[int]] = []
     for place in places:
@@ -81,27 +90,27 @@ def numbered(places: Sequence[int]) -> str:
     return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
 
 
-def part(off: Any, row: Part, **bounds: Any) -> Any:
-    """Declare an optional part, off by default; like `later`, a config file leaves it out at its default."""
+def part_field(off: Any, row: Part, **bounds: Any) -> Any:
+    """Declare an optional part, off by default; as with `later_field`, a config file leaves it out at its default."""
     return Field(off, json_schema_extra=cast(Any, row), **bounds)
 
 
-def _of_scores(name: str) -> Rule:
+def _needs_scores(name: str) -> Rule:
     """The rule for a part that acts on attention scores."""
     return Rule(
         (f"model.{name}", "model.attention"),
-        lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
+        lambda m: not any(ATTENTIONS[kind].has_scores for kind in m.attentions),
         lambda m: tr(
             "{attention} attention has no scores for {name} to act on; choose another attention type",
-            attention=all_of(m.attentions),
+            attention=join_and(m.attentions),
             name=name,
         ),
     )
 
 
-def _normed_heads(m: "ModelConfig") -> float:
-    """What QK norm keeps; rotated heads are kept anyway, unless copied: in blocks, beside sinks, or to share keys."""
-    if not all(ATTENTIONS[name].scores for name in m.attentions):
+def _qk_norm_saved_numbers(m: "ModelConfig") -> float:
+    """What QK norm saves; rotated heads are saved anyway unless copied: into blocks, beside sinks, or to share keys."""
+    if not all(ATTENTIONS[name].has_scores for name in m.attentions):
         share = 1.5
     elif POSITIONS[m.position].rotates and not ("window" in m.attentions or m.sinks or m.kv_width < m.d_model):
         share = 1.0
@@ -114,12 +123,12 @@ def _gates(m: "ModelConfig") -> int:
     return m.n_heads if m.gate == "head" else m.d_model
 
 
-def as_dropout() -> Any:
+def dropout_field() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
-def _scaled_frequencies(m: "ModelConfig") -> str:
+def _rope_scaling_formula(m: "ModelConfig") -> str:
     """Return the formula of `model.rope_scaling`: how it changes each frequency θ_i."""
     s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
     if m.rope_scaling == "linear":
@@ -141,12 +150,12 @@ def _scaled_frequencies(m: "ModelConfig") -> str:
     )
 
 
-def _share_of_head(m: "ModelConfig") -> str:
+def _rope_width_formula(m: "ModelConfig") -> str:
     product = rf"{m.rope_part:g} \cdot {m.head_width}"
     return product if m.rope_part * m.head_width == m.rope_width else rf"\lfloor {product} \rfloor"
 
 
-def _parallel(m: "ModelConfig") -> str:
+def _parallel_formula(m: "ModelConfig") -> str:
     """Return the formula of a parallel layer."""
     norm = NORMS[m.norm].symbol
     parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
@@ -175,7 +184,7 @@ class ModelConfig(Section):
 
     architecture: Annotated[
         Literal["decoder", "encoder", "encoder-decoder"],
-        Says(
+        SettingDescription(
             "which layer stacks the network has, and what they can see",
             {
                 "decoder": "one stack that predicts the next token and sees only what came before",
@@ -184,67 +193,69 @@ class ModelConfig(Section):
             },
         ),
     ] = "decoder"
-    causal: Annotated[StrictBool, Says("whether a token sees only itself and earlier tokens")] = Field(
+    causal: Annotated[StrictBool, SettingDescription("whether a token sees only itself and earlier tokens")] = Field(
         default_factory=lambda earlier: earlier.get("architecture") != "encoder"
     )
-    n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
-    n_encoder_layers: Annotated[Depth | None, Says("number of encoder layers")] = None  # None: n_layers
-    d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
-    n_heads: Annotated[Depth, Says("number of attention heads, each d_model / n_heads features wide")] = 4
+    n_layers: Annotated[Depth, SettingDescription("number of layers, each with attention and a feed-forward")] = 4
+    n_encoder_layers: Annotated[Depth | None, SettingDescription("number of encoder layers")] = None  # None: n_layers
+    d_model: Annotated[Width, SettingDescription("width of the residual stream; most costs grow with its square")] = 256
+    n_heads: Annotated[Depth, SettingDescription("number of attention heads, each d_model / n_heads features wide")] = 4
     n_kv_heads: Annotated[
-        Depth | None, Says("key and value heads, shared by the query heads; fewer make the cache smaller")
+        Depth | None, SettingDescription("key and value heads, shared by the query heads; fewer make the cache smaller")
     ] = None  # None: n_heads
-    d_ff: Annotated[Width, Says("width of the feed-forward, usually 4 × d_model")] = Field(
+    d_ff: Annotated[Width, SettingDescription("width of the feed-forward, usually 4 × d_model")] = Field(
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
     context_length: Annotated[
-        Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
+        Positive, SettingDescription("maximum tokens seen at once; the cost of full attention grows with its square")
     ] = 128
     source_length: Annotated[
         Positive | None,
-        Says("maximum length, in tokens, of an encoder-decoder's source, or of the article that a decoder summarizes"),
+        SettingDescription(
+            "maximum length, in tokens, of an encoder-decoder's source, or of the article that a decoder summarizes"
+        ),
     ] = None  # None: context_length, or half of it for an article
-    vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: one per token")] = None
+    vocab_size: Annotated[Width | None, SettingDescription("rows of the embedding; unset: one per token")] = None
     source_vocab_size: Annotated[
-        Width | None, Says("rows of the source embedding, if source and target do not share a vocabulary")
+        Width | None, SettingDescription("rows of the source embedding, if source and target do not share a vocabulary")
     ] = None
 
-    classes: Annotated[Width | None, Says("number of classes in classification; unset: as many as the corpus has")] = (
-        later(None)
-    )
+    classes: Annotated[
+        Width | None, SettingDescription("number of classes in classification; unset: as many as the corpus has")
+    ] = later_field(None)
 
-    position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
+    position: Annotated[PositionName, SettingDescription("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Annotated[
         Literal["normal", "zero"],
-        Says(
+        SettingDescription(
             "how learned positions are initialized",
             {"normal": "at random, according to `init`", "zero": "at zero: all positions are the same at first"},
         ),
     ] = "normal"
     rope_base: Annotated[
-        float, Field(gt=1.0, le=1e12), Says("base of rope's frequencies; larger for longer contexts")
+        float, Field(gt=1.0, le=1e12), SettingDescription("base of rope's frequencies; larger for longer contexts")
     ] = 10_000.0
     rope_pairing: Annotated[
         Literal["half", "adjacent"],
-        Says(
+        SettingDescription(
             "how rope pairs the features of a head",
             {"half": "features i and i + half the head's width, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
         ),
     ] = "half"
-    rope_part: float = part(
+    rope_part: float = part_field(
         1.0,
         Part(
-            words=english("rope part"),
+            display_name=english("rope part"),
             sentence=english("only the first part of each head is rotated; the rest ignores position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
                 rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
-                rf"d_r = {_share_of_head(m)} = {m.rope_width}"
+                rf"d_r = {_rope_width_formula(m)} = {m.rope_width}"
             ),
             label={"en": "{rope_part:g} of each head", "zh": "每头的 {rope_part:g}"},
-            where="positions",
-            on=(0.5, 0.25),
+            diagram_box="positions",
+            on_values=(0.5, 0.25),
             rules=(
                 Rule(
                     ("model.rope_part", "model.position"),
@@ -273,10 +284,10 @@ class ModelConfig(Section):
         gt=0.0,
         le=1.0,
     )
-    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
+    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part_field(
         "none",
         Part(
-            words=english("rope scaling"),
+            display_name=english("rope scaling"),
             sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
@@ -295,10 +306,10 @@ class ModelConfig(Section):
                 ),
             },
             title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
-            formula=_scaled_frequencies,
+            formula=_rope_scaling_formula,
             label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
-            where="positions",
-            on=("linear", "ntk", "yarn", "llama3"),
+            diagram_box="positions",
+            on_values=("linear", "ntk", "yarn", "llama3"),
             settings={
                 "rope_factor": (),
                 "rope_original": ("yarn", "llama3"),
@@ -361,56 +372,66 @@ class ModelConfig(Section):
             ),
         ),
     )
-    rope_factor: Annotated[float, Says("how far rope is stretched, as a multiple of the training context")] = later(
-        4.0, gt=1.0, le=1e6
-    )
+    rope_factor: Annotated[
+        float, SettingDescription("how far rope is stretched, as a multiple of the training context")
+    ] = later_field(4.0, gt=1.0, le=1e6)
     rope_original: Annotated[
-        Positive | None, Says("the training context in tokens; unset: context_length / rope_factor")
-    ] = later(None)
+        Positive | None, SettingDescription("the training context in tokens; unset: context_length / rope_factor")
+    ] = later_field(None)
     yarn_fast: Annotated[
-        float, Says("rotations per training context above which YaRN leaves a frequency unchanged")
-    ] = later(32.0, gt=0.0, le=1e6)
+        float, SettingDescription("rotations per training context above which YaRN leaves a frequency unchanged")
+    ] = later_field(32.0, gt=0.0, le=1e6)
     yarn_slow: Annotated[
-        float, Says("rotations per training context below which YaRN divides a frequency by the factor")
-    ] = later(1.0, gt=0.0, le=1e6)
+        float, SettingDescription("rotations per training context below which YaRN divides a frequency by the factor")
+    ] = later_field(1.0, gt=0.0, le=1e6)
     yarn_gain: Annotated[
         Annotated[float, Field(gt=0.0, le=100.0)] | None,
-        Says("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
-    ] = later(None)
+        SettingDescription("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
+    ] = later_field(None)
     llama3_low: Annotated[
-        float, Says("wavelengths per training context below which Llama 3 divides a frequency by the factor")
-    ] = later(1.0, gt=0.0, le=1e6)
+        float,
+        SettingDescription("wavelengths per training context below which Llama 3 divides a frequency by the factor"),
+    ] = later_field(1.0, gt=0.0, le=1e6)
     llama3_high: Annotated[
-        float, Says("wavelengths per training context above which Llama 3 leaves a frequency unchanged")
-    ] = later(4.0, gt=0.0, le=1e6)
-    relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
+        float, SettingDescription("wavelengths per training context above which Llama 3 leaves a frequency unchanged")
+    ] = later_field(4.0, gt=0.0, le=1e6)
+    relative_max_distance: Annotated[
+        Positive, SettingDescription("distance in tokens at which relative positions are clipped")
+    ] = 64
     t5_buckets: Annotated[
-        int, Field(strict=True, ge=4, le=10_000), Says("how many buckets T5 sorts distances into; each has a bias")
+        int,
+        Field(strict=True, ge=4, le=10_000),
+        SettingDescription("how many buckets T5 sorts distances into; each has a bias"),
     ] = 32
     t5_max_distance: Annotated[
-        Positive, Says("distance in tokens beyond which everything falls into T5's last bucket")
+        Positive, SettingDescription("distance in tokens beyond which everything falls into T5's last bucket")
     ] = 128
     embedding_scale: Annotated[
-        StrictBool, Says("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
+        StrictBool,
+        SettingDescription(
+            "whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017"
+        ),
     ] = False
 
-    attention: Annotated[AttentionName, Says("which tokens each token may look at")] = "global"
-    window: Annotated[Positive, Says("how many of the nearest keys a query sees")] = 16
+    attention: Annotated[AttentionName, SettingDescription("which tokens each token may look at")] = "global"
+    window: Annotated[Positive, SettingDescription("how many of the nearest keys a query sees")] = 16
     link_every: Annotated[
-        int, Field(strict=True, ge=2, le=10**9), Says("spacing of the positions that all later queries see")
+        int,
+        Field(strict=True, ge=2, le=10**9),
+        SettingDescription("spacing of the positions that all later queries see"),
     ] = 16
     # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
     layers: Annotated[
         tuple[str, ...],
         BeforeValidator(_checked_layers),
-        Says(
+        SettingDescription(
             "pattern of layers, repeated until every layer is covered; each entry is an attention type, a position "
             "scheme or both"
         ),
-    ] = later(())
+    ] = later_field(())
     backend: Annotated[
         Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
-        Says(
+        SettingDescription(
             "the implementation that computes attention",
             {
                 "auto": "the fastest one that applies",
@@ -421,12 +442,12 @@ class ModelConfig(Section):
                 "chunked": "linear attention in chunks with prefix sums between them",
             },
         ),
-    ] = bookkeeping("auto")
+    ] = bookkeeping_field("auto")
 
-    norm: Annotated[NormName, Says("how activations are normalized")] = "layer"
+    norm: Annotated[NormName, SettingDescription("how activations are normalized")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
-        Says(
+        SettingDescription(
             "where the norms are",
             {
                 "pre": "before attention and feed-forward; deep networks train stably",
@@ -435,26 +456,27 @@ class ModelConfig(Section):
             },
         ),
     ] = "pre"
-    final_norm: Annotated[StrictBool, Says("whether a norm follows the last layer")] = Field(
+    final_norm: Annotated[StrictBool, SettingDescription("whether a norm follows the last layer")] = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
-    norm_eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to the variance, so that no norm divides by 0")] = (
-        1e-5
-    )
+    norm_eps: Annotated[
+        float, Field(gt=0.0, le=1.0), SettingDescription("added to the variance, so that no norm divides by 0")
+    ] = 1e-5
     residual: Annotated[
-        StrictBool, Says("whether each sublayer adds to its input instead of replacing it; deep networks need this")
+        StrictBool,
+        SettingDescription("whether each sublayer adds to its input instead of replacing it; deep networks need this"),
     ] = True
-    parallel: StrictBool = part(
+    parallel: StrictBool = part_field(
         False,
         Part(
-            words=english("parallel"),
+            display_name=english("parallel"),
             sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
-            formula=_parallel,
+            formula=_parallel_formula,
             label={"en": "parallel", "zh": "并行"},
-            where="layer",
-            on=(True,),
+            diagram_box="layer",
+            on_values=(True,),
             rules=(
                 Rule(
                     ("model.parallel", "model.architecture"),
@@ -473,13 +495,13 @@ class ModelConfig(Section):
                     ),
                 ),
             ),
-            kept=lambda m: -m.d_model,  # they share their input
+            saved_numbers=lambda m: -m.d_model,  # they share their input
         ),
     )
-    layer_scale: float = part(
+    layer_scale: float = part_field(
         0.0,
         Part(
-            words=english("layer scale"),
+            display_name=english("layer scale"),
             sentence=english("each residual branch is scaled by a learned gain per feature, small at initialization"),
             citation="Touvron et al. 2021",
             title={
@@ -491,9 +513,9 @@ class ModelConfig(Section):
                 rf"{m.layer_scale:.10g} \text{{ at step }} 0"
             ),
             label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
-            where="layer",
+            diagram_box="layer",
             identity_at_init=True,
-            on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
+            on_values=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
             rules=(
                 _needs_residual("layer_scale"),
                 Rule(
@@ -503,15 +525,15 @@ class ModelConfig(Section):
                 ),
             ),
             parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
-            kept=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
+            saved_numbers=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
         ),
         ge=0.0,
         le=1e3,
     )
-    embedding_mix: StrictBool = part(
+    embedding_mix: StrictBool = part_field(
         False,
         Part(
-            words=english("embedding mix"),
+            display_name=english("embedding mix"),
             sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
@@ -523,17 +545,17 @@ class ModelConfig(Section):
                 r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
             ),
             label={"en": "embedding mix", "zh": "混入嵌入"},
-            where="layer",
-            on=(True,),
+            diagram_box="layer",
+            on_values=(True,),
             rules=(_needs_residual("embedding_mix"),),
             parameters=lambda m, stack: 2 * stack.layers,
-            kept=lambda m: m.d_model,
+            saved_numbers=lambda m: m.d_model,
         ),
     )
-    conv: int = part(
+    conv: int = part_field(
         0,
         Part(
-            words=english("conv"),
+            display_name=english("conv"),
             sentence=english(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
@@ -544,9 +566,9 @@ class ModelConfig(Section):
                 r"w_0 = 1, \; w_{j>0} = 0 \text{ at step } 0"
             ),
             label={"en": "conv, width {conv}", "zh": "卷积宽 {conv}"},
-            where="layer",
+            diagram_box="layer",
             identity_at_init=True,
-            on=(4, 2),
+            on_values=(4, 2),
             rules=(
                 Rule(
                     ("model.conv",),
@@ -555,35 +577,37 @@ class ModelConfig(Section):
                 ),
             ),
             parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
-            kept=lambda m: 2 * m.d_model,
+            saved_numbers=lambda m: 2 * m.d_model,
         ),
         ge=0,
         le=1_000,
     )
-    activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
-    bias: Annotated[StrictBool, Says("whether linear maps and layer norms have a bias")] = True
-    head_bias: Annotated[StrictBool, Says("whether the output layer has a bias per token")] = False
-    tie_embeddings: Annotated[StrictBool, Says("whether the output layer uses the embedding matrix")] = False
-    logit_softcap: float = part(
+    activation: Annotated[ActivationName, SettingDescription("the nonlinearity of the feed-forward")] = "gelu"
+    bias: Annotated[StrictBool, SettingDescription("whether linear maps and layer norms have a bias")] = True
+    head_bias: Annotated[StrictBool, SettingDescription("whether the output layer has a bias per token")] = False
+    tie_embeddings: Annotated[StrictBool, SettingDescription("whether the output layer uses the embedding matrix")] = (
+        False
+    )
+    logit_softcap: float = part_field(
         0.0,
         Part(
-            words=english("logit softcap"),
+            display_name=english("logit softcap"),
             sentence=english("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
             label={"en": "softcap {logit_softcap:g}", "zh": "软截断 {logit_softcap:g}"},
-            where="head",
-            on=(30.0, 2.0),
+            diagram_box="head",
+            on_values=(30.0, 2.0),
         ),
         ge=0.0,
         le=1e6,
     )
 
-    qk_norm: Literal["none", "before", "after"] = part(
+    qk_norm: Literal["none", "before", "after"] = part_field(
         "none",
         Part(
-            words=english("qk norm"),
+            display_name=english("qk norm"),
             sentence=english("queries and keys are RMS-normalized in each head, so that scores stay bounded"),
             options={
                 "before": english(
@@ -604,14 +628,14 @@ class ModelConfig(Section):
                 else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
             ),
             label={"en": "QK norm", "zh": "QK 归一化"},
-            where="attention",
-            on=("before", "after"),
+            diagram_box="attention",
+            on_values=("before", "after"),
             parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
-            kept=_normed_heads,
+            saved_numbers=_qk_norm_saved_numbers,
             rules=(
                 Rule(
                     ("model.qk_norm", "model.attention"),
-                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
+                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].has_scores for name in m.attentions),
                     lambda m: tr(
                         "linear attention rotates the feature maps of queries and keys, so there are no rotated "
                         "queries and keys to normalize; --set model.qk_norm=before"
@@ -621,21 +645,21 @@ class ModelConfig(Section):
         ),
     )
 
-    score_cap: float = part(
+    score_cap: float = part_field(
         0.0,
         Part(
-            words=english("score cap"),
+            display_name=english("score cap"),
             sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
             label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
-            where="attention",
-            on=(50.0, 2.0),
-            fused="no",
-            kept_a_score=1,
+            diagram_box="attention",
+            on_values=(50.0, 2.0),
+            fused_support="no",
+            saved_per_score=1,
             rules=(
-                _of_scores("score_cap"),
+                _needs_scores("score_cap"),
                 Rule(
                     ("model.score_cap", "model.backend"),
                     lambda m: m.backend == "sdpa",
@@ -646,10 +670,10 @@ class ModelConfig(Section):
         ge=0.0,
         le=1e6,
     )
-    sinks: StrictBool = part(
+    sinks: StrictBool = part_field(
         False,
         Part(
-            words=english("sinks"),
+            display_name=english("sinks"),
             sentence=english(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
@@ -657,20 +681,22 @@ class ModelConfig(Section):
             title={"en": "Attention sinks", "zh": "注意力汇聚点"},
             formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
             label={"en": "sinks", "zh": "汇聚点"},
-            where="attention",
-            on=(True,),
+            diagram_box="attention",
+            on_values=(True,),
             parameters=lambda m, stack: sum(
-                m.n_heads * len(places) for kind, places in m.kinds(stack.layers) if ATTENTIONS[kind.attention].scores
+                m.n_heads * len(places)
+                for kind, places in m.layer_kinds(stack.layers)
+                if ATTENTIONS[kind.attention].has_scores
             ),
-            fused="in the mask",
-            rules=(_of_scores("sinks"),),
+            fused_support="in the mask",
+            rules=(_needs_scores("sinks"),),
         ),
     )
 
-    gate: Literal["none", "head", "output"] = part(
+    gate: Literal["none", "head", "output"] = part_field(
         "none",
         Part(
-            words=english("gate"),
+            display_name=english("gate"),
             sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
                 "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
@@ -686,18 +712,18 @@ class ModelConfig(Section):
                 else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
             ),
             label={"en": "{gate} gate", "zh": "门控（{gate}）"},
-            where="attention",
-            on=("head", "output"),
+            diagram_box="attention",
+            on_values=("head", "output"),
             parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
-            products=lambda m: m.d_model * _gates(m),
-            kept=lambda m: m.d_model + _gates(m),
+            multiply_adds=lambda m: m.d_model * _gates(m),
+            saved_numbers=lambda m: m.d_model + _gates(m),
         ),
     )
 
-    value_mix: StrictBool = part(
+    value_mix: StrictBool = part_field(
         False,
         Part(
-            words=english("value mix"),
+            display_name=english("value mix"),
             sentence=english(
                 "from the second layer on, values are mixed with the first layer's, using two learned weights"
             ),
@@ -705,28 +731,33 @@ class ModelConfig(Section):
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
             label={"en": "value residual", "zh": "值残差"},
-            where="attention",
-            on=(True,),
+            diagram_box="attention",
+            on_values=(True,),
             parameters=lambda m, stack: 2 * (stack.layers - 1),
-            kept=lambda m: 2 * m.kv_width,
+            saved_numbers=lambda m: 2 * m.kv_width,
         ),
     )
 
     dropout: Annotated[
-        Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
+        Fraction,
+        SettingDescription("fraction of features zeroed at random in training; helps when a small text is seen often"),
     ] = 0.1
-    attention_dropout: Annotated[Fraction, Says("dropout on the attention weights")] = Field(
+    attention_dropout: Annotated[Fraction, SettingDescription("dropout on the attention weights")] = Field(
         default_factory=lambda earlier: (
-            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
+            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].has_scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Annotated[Fraction, Says("dropout on the attention output")] = as_dropout()
-    embedding_dropout: Annotated[Fraction, Says("dropout on the embeddings")] = as_dropout()
-    ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after the activation")] = as_dropout()
-    layer_drop: float = part(
+    attention_output_dropout: Annotated[Fraction, SettingDescription("dropout on the attention output")] = (
+        dropout_field()
+    )
+    embedding_dropout: Annotated[Fraction, SettingDescription("dropout on the embeddings")] = dropout_field()
+    ff_dropout: Annotated[Fraction, SettingDescription("dropout inside the feed-forward, after the activation")] = (
+        dropout_field()
+    )
+    layer_drop: float = part_field(
         0.0,
         Part(
-            words=english("layer drop"),
+            display_name=english("layer drop"),
             sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
@@ -738,9 +769,9 @@ class ModelConfig(Section):
                 rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
             ),
             label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
-            where="layer",
-            acts="in training",
-            on=(0.2,),
+            diagram_box="layer",
+            acts_when="in training",
+            on_values=(0.2,),
             rules=(_needs_residual("layer_drop"),),
         ),
         ge=0.0,
@@ -749,7 +780,7 @@ class ModelConfig(Section):
 
     init: Annotated[
         Literal["scaled-normal", "normal", "xavier", "torch"],
-        Says(
+        SettingDescription(
             "how matrices are initialized",
             {
                 "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
@@ -760,16 +791,16 @@ class ModelConfig(Section):
         ),
     ] = "scaled-normal"
     init_std: Annotated[
-        float, Field(gt=0.0, le=10.0), Says("standard deviation of normally distributed initial weights")
+        float, Field(gt=0.0, le=10.0), SettingDescription("standard deviation of normally distributed initial weights")
     ] = 0.02
     embedding_std: Annotated[
         Annotated[float, Field(gt=0.0, le=10.0)] | None,
-        Says("standard deviation of the initial embedding; unset: according to `init`"),
+        SettingDescription("standard deviation of the initial embedding; unset: according to `init`"),
     ] = None
-    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part_field(
         "none",
         Part(
-            words=english("zero init"),
+            display_name=english("zero init"),
             sentence=english("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
@@ -777,10 +808,10 @@ class ModelConfig(Section):
                 r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
             ),
             label={"en": "zero init: {zero_init}", "zh": "输出投影零初始化"},
-            where="layer",
+            diagram_box="layer",
             identity_at_init=True,
-            acts="at the start",
-            on=("outputs", "outputs-and-head"),
+            acts_when="at the start",
+            on_values=("outputs", "outputs-and-head"),
             options={
                 "none": english("all weights are initialized by `init`"),
                 "outputs": english("output projections start at zero, so that each layer starts as the identity"),
@@ -817,25 +848,25 @@ class ModelConfig(Section):
         ),
     )
 
-    def of_layer(self, i: int) -> "ModelConfig":
+    def layer_config(self, i: int) -> "ModelConfig":
         """Return the config of layer `i` of a stack, from 0: with that layer's attention and position."""
         if not self.layers:
             return self
         entry = self.layers[i % len(self.layers)]
         kind = {
-            "attention": _chosen(entry, ATTENTIONS, self.attention),
-            "position": _chosen(entry, POSITIONS, self.position),
+            "attention": _name_in_entry(entry, ATTENTIONS, self.attention),
+            "position": _name_in_entry(entry, POSITIONS, self.position),
         }
         return self.model_copy(update={"layers": (), **kind})
 
-    def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
+    def layer_kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
         """Return the distinct layer configs of a stack, by default the deepest, each with its layers, from 0."""
         depth = self.depth if n_layers is None else n_layers
         if not self.layers:
             return [(self, tuple(range(depth)))]
         found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
         for i in range(depth):
-            layer = self.of_layer(i)
+            layer = self.layer_config(i)
             found.setdefault((layer.attention, layer.position), (layer, []))[1].append(i)
         return [(layer, tuple(places)) for layer, places in found.values()]
 
@@ -847,12 +878,12 @@ class ModelConfig(Section):
     @property
     def attentions(self) -> list[str]:
         """The distinct kinds of attention in its layers."""
-        return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
+        return list(dict.fromkeys(layer.attention for layer, _ in self.layer_kinds()))
 
     @property
     def positions(self) -> list[str]:
         """The distinct position schemes in its layers."""
-        return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
+        return list(dict.fromkeys(layer.position for layer, _ in self.layer_kinds()))
 
     @property
     def head_width(self) -> int:
@@ -891,7 +922,7 @@ class ModelConfig(Section):
     @property
     def ff_expansion(self) -> int:
         """Output features of the feed-forward's first projection: gated activations need a gate for each of `d_ff`."""
-        return ACTIVATIONS[self.activation].maps * self.d_ff
+        return ACTIVATIONS[self.activation].expansion * self.d_ff
 
     @property
     def kv_width(self) -> int:
@@ -905,7 +936,7 @@ PARTS: dict[str, Part] = {
 }
 
 
-def parts_of(model: ModelConfig) -> dict[str, Part]:
+def active_parts(model: ModelConfig) -> dict[str, Part]:
     """Return the parts that are on, by setting."""
     fields = ModelConfig.model_fields
     return {name: row for name, row in PARTS.items() if getattr(model, name) != fields[name].default}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, nearest
+from engine.base.errors import InputError, did_you_mean
 from engine.base.language import tr
 from engine.config import Tables
 
@@ -40,9 +40,9 @@ def folder() -> Path:
 
 
 def load(path: Path) -> Preset:
-    from engine.config.toml import read  # kept out of `presets list`, which must start fast
+    from engine.config.toml import read_toml  # kept out of `presets list`, which must start fast
 
-    return _preset(path.stem, read(path), str(path))
+    return _preset(path.stem, read_toml(path), str(path))
 
 
 def _preset(name: str, tables: Tables, where: str) -> Preset:
@@ -82,12 +82,14 @@ def find(name: str) -> Preset:
 def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
-        hint = nearest(name, names) or tr("; `{command_line}` lists them", command_line=command_line("presets", "list"))
+        hint = did_you_mean(name, names) or tr(
+            "; `{command_line}` lists them", command_line=command_line("presets", "list")
+        )
         raise InputError(tr("no preset named '{name}'{hint}", name=name[:80], hint=hint))
     return load(where / f"{name}.toml")
 
 
-def chain(preset: Preset) -> list[Preset]:
+def extends_chain(preset: Preset) -> list[Preset]:
     """Return the preset and what it extends, base first. Raises InputError: an unknown or cyclic `extends`."""
     links = [preset]
     while (parent := links[-1].extends) is not None:
@@ -98,9 +100,9 @@ def chain(preset: Preset) -> list[Preset]:
     return links[::-1]
 
 
-def overlay(name: str, why: str) -> list[Preset]:
+def overlay_chain(name: str, why: str) -> list[Preset]:
     """Return an overlay's changes: its chain without the base."""
-    links = chain(find(name))[1:]
+    links = extends_chain(find(name))[1:]
     if not links:
         raise InputError(tr("preset '{name}' is a base, not an overlay: {why}", name=name[:80], why=why))
     return links
@@ -131,7 +133,7 @@ def resolve(
     """Return a preset's complete config; `on`: another base for an overlay; `overrides` win; errors call it `where`."""
     from engine.config.toml import validate
 
-    links = chain(preset)
+    links = extends_chain(preset)
     if on is not None:
         if len(links) == 1:
             raise InputError(
@@ -141,7 +143,7 @@ def resolve(
                     on=on[:80],
                 )
             )
-        links = chain(find(on)) + list(links[1:])
+        links = extends_chain(find(on)) + list(links[1:])
     # A run's own config.toml names the preset it came from; that name stands.
     tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
     for changes in [link.tables for link in links] + list(overrides):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.base.language import english
 from engine.config import Tables
-from engine.config.fields import Says, Section, Seed, bookkeeping, in_steps
+from engine.config.fields import Section, Seed, SettingDescription, bookkeeping_field, in_steps
 from engine.config.model import ModelConfig
 from engine.config.schemes import ATTENTIONS
 from engine.config.sections import (
@@ -25,7 +25,7 @@ from engine.config.tasks import TASKS, TaskKind
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowCorpusFacts:
     """Facts of a corpus of rows: steps to see every row once, the source's vocabulary if it differs, and classes."""
 
     steps_per_epoch: int
@@ -36,15 +36,20 @@ class Rows:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Annotated[Literal[1], Says("version of the config format")] = Field(
+    schema_version: Annotated[Literal[1], SettingDescription("version of the config format")] = Field(
         1, alias="schema", json_schema_extra={"bookkeeping": True}
     )
-    preset: Annotated[str, Field(max_length=200), Says("the preset that the config came from")] = bookkeeping("")
-    description: Annotated[str, Field(max_length=2000), Says("what the config is for, in one line")] = bookkeeping(
-        "", editable=True
+    preset: Annotated[str, Field(max_length=200), SettingDescription("the preset that the config came from")] = (
+        bookkeeping_field("")
+    )
+    description: Annotated[str, Field(max_length=2000), SettingDescription("what the config is for, in one line")] = (
+        bookkeeping_field("", editable=True)
     )
     seed: Annotated[
-        Seed, Says("seed for the initial weights and the order of examples; other seeds show what is due to chance")
+        Seed,
+        SettingDescription(
+            "seed for the initial weights and the order of examples; other seeds show what is due to chance"
+        ),
     ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
@@ -73,7 +78,7 @@ class RunConfig(Section):
     @property
     def unit(self) -> str:
         """What the loss is averaged over, in English."""
-        return self.task.unit if self.on_rows or self.data.tokenizer == "characters" else english("token")
+        return self.task.unit if self.trains_on_rows or self.data.tokenizer == "characters" else english("token")
 
     @property
     def window_tokens(self) -> int:
@@ -86,9 +91,9 @@ class RunConfig(Section):
         return self.task.window_targets(self)
 
     @property
-    def on_rows(self) -> bool:
+    def trains_on_rows(self) -> bool:
         """Return whether it trains on rows of their own length, not on windows of one text."""
-        return self.task.rows != ""
+        return self.task.row_name != ""
 
     @property
     def has_source(self) -> bool:
@@ -118,7 +123,9 @@ class RunConfig(Section):
         windows = max(1, (train_tokens - self.window_tokens) // stride + 1)
         return -(-windows // (batch_size * self.train.accumulation))
 
-    def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
+    def resolved(
+        self, *, vocab_size: int, threads: int, train_tokens: int, rows: RowCorpusFacts | None = None
+    ) -> "RunConfig":
         """Return this config with values known only at the start of a run, and every duration in steps. `vocab_size`
         counts special tokens too; a larger `model.vocab_size` is kept. A run's sums depend on the number of `threads`.
         """

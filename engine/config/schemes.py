@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from engine.config.model import ModelConfig
     from engine.config.sections import OptimizerConfig
 
-QUICKER = 8  # a window beats full attention if the text is at least this many times its reach (measured on a CPU)
+WINDOW_BREAK_EVEN = (
+    8  # a window beats full attention if the text is at least this many times its reach (measured on a CPU)
+)
 
 VASWANI = "Vaswani et al. 2017"
-Words = Mapping[str, str]  # by language, `en` and `zh`
-NO_WORDS: Words = {"en": "", "zh": ""}
-ATTENTION: Words = {"en": "Attention", "zh": "注意力"}
+TextByLanguage = Mapping[str, str]  # by language, `en` and `zh`
+NO_TEXT: TextByLanguage = {"en": "", "zh": ""}
+ATTENTION_TITLE: TextByLanguage = {"en": "Attention", "zh": "注意力"}
 
 
 class StackShape(NamedTuple):
@@ -54,21 +56,21 @@ class Rule(NamedTuple):
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Row:
+class TableRow:
     """A table row: a frozen dataclass to mypy, without the code generation that would slow every start."""
 
     def __init__(self, **fields: object) -> None:
         vars(self).update(fields)
 
 
-class Scheme(Row):
+class Scheme(TableRow):
     sentence: str  # what it does
     citation: str  # "" only for a no-op
     settings: Collection[str] = ()  # settings of its section that act only with it
     rules: tuple[Rule, ...] = ()
-    title: Words = NO_WORDS  # heading of its formula
+    title: TextByLanguage = NO_TEXT  # heading of its formula
     formula: Callable[[Any], str] = staticmethod(lambda section: "")  # LaTeX, given its config section
-    label: Words = NO_WORDS  # in a diagram
+    label: TextByLanguage = NO_TEXT  # in a diagram
 
 
 class Part(Scheme):
@@ -76,21 +78,23 @@ class Part(Scheme):
     `engine.config.model`; its texts and rules apply when it is on.
     """
 
-    words: str  # what Design calls it
-    on: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
-    where: Literal["attention", "positions", "feed-forward", "layer", "head"]  # the diagram box that shows its label
+    display_name: str  # what Design calls it
+    on_values: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
+    diagram_box: Literal[
+        "attention", "positions", "feed-forward", "layer", "head"
+    ]  # the diagram box that shows its label
     options: Mapping[str, str] = {}  # a sentence for each named value
     settings: Mapping[str, tuple[Any, ...]] = {}  # setting that acts only with it → with which of its values; (): any
-    acts: Literal["always", "in training", "at the start"] = "always"  # at the start: only on the initial weights
+    acts_when: Literal["always", "in training", "at the start"] = "always"  # at the start: only on the initial weights
     identity_at_init: bool = False  # whether it, or its layer, starts as the identity or close to it
     # Support in torch's fused kernel: nothing to do, as a term of its mask, or none.
-    fused: Literal["as it is", "in the mask", "no"] = "as it is"
+    fused_support: Literal["as it is", "in the mask", "no"] = "as it is"
     parameters: Callable[["ModelConfig", StackShape], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Extra multiplications per layer and token in the forward pass.
-    products: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
+    multiply_adds: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
     # Extra numbers that a layer keeps for the backward pass: per token, and per materialised score.
-    kept: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
-    kept_a_score: int = 0
+    saved_numbers: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
+    saved_per_score: int = 0
 
     def __call__(self, schema: dict[str, Any]) -> None:
         """Add the description to the config's JSON schema; pydantic calls this."""
@@ -112,9 +116,9 @@ class Position(Scheme):
     parameters: Callable[["ModelConfig", StackShape], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Multiplications per layer besides attention's: per row of a batch, and once for all rows. The inputs of the latter
     # need no gradient.
-    products: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
-    products_once: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
-    kept_a_score: float = 0.0  # numbers kept for the backward pass per query-key pair, whatever the number of heads
+    multiply_adds: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
+    shared_multiply_adds: Callable[["ModelConfig", Kernel], int] = staticmethod(lambda model, kernel: 0)
+    saved_per_score: float = 0.0  # numbers kept for the backward pass per query-key pair, whatever the number of heads
 
     @property
     def rotates(self) -> bool:
@@ -134,7 +138,7 @@ def _paired(what: str) -> Rule:
     )
 
 
-def _rotated(m: "ModelConfig") -> str:
+def _rotated_width(m: "ModelConfig") -> str:
     """The features of a head that rope rotates."""
     return "d_h" if m.rope_part == 1.0 else "d_r"
 
@@ -181,9 +185,9 @@ POSITIONS: dict[str, Position] = {
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
             r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, "
-            rf"\rho(t\theta_{{{_rotated(m)}/2-1}}) \right), \quad "
+            rf"\rho(t\theta_{{{_rotated_width(m)}/2-1}}) \right), \quad "
             r"\rho(\alpha) = \begin{pmatrix} \cos\alpha & -\sin\alpha \\ \sin\alpha & \cos\alpha \end{pmatrix}, \quad "
-            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated(m)}}}"
+            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated_width(m)}}}"
         ),
         score=r"(R_i q_i)^\top (R_j k_j)",
         label={"en": "RoPE", "zh": "RoPE"},
@@ -207,7 +211,7 @@ POSITIONS: dict[str, Position] = {
         learned=True,
         settings=("relative_max_distance",),
         parameters=lambda m, stack: (2 * m.relative_max_distance + 1) * m.n_heads,
-        kept_a_score=2.5,  # the table index of each score, 8 bytes each
+        saved_per_score=2.5,  # the table index of each score, 8 bytes each
     ),
     "alibi": Position(
         sentence=tr("a score penalty that grows linearly with distance, at a different rate per head"),
@@ -252,7 +256,7 @@ POSITIONS: dict[str, Position] = {
             ),
         ),
         parameters=lambda m, stack: m.t5_buckets * m.n_heads,
-        kept_a_score=2.5,
+        saved_per_score=2.5,
     ),
     "xl": Position(
         sentence=tr(
@@ -274,9 +278,9 @@ POSITIONS: dict[str, Position] = {
         learned=True,
         rules=(_paired(tr("Transformer-XL's sinusoids come in")),),
         parameters=lambda m, stack: stack.layers * (m.d_model * m.d_model + 2 * m.d_model),
-        products=lambda m, k: k.filled * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
-        products_once=lambda m, k: _distances(k) * m.d_model * m.d_model,
-        kept_a_score=2.5,
+        multiply_adds=lambda m, k: k.filled * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
+        shared_multiply_adds=lambda m, k: _distances(k) * m.d_model * m.d_model,
+        saved_per_score=2.5,
     ),
 }
 
@@ -284,7 +288,7 @@ POSITIONS: dict[str, Position] = {
 # ---------------------------------------------------------------------------------------------------------- attention
 
 
-def _softmax(m: "ModelConfig") -> str:
+def _softmax_formula(m: "ModelConfig") -> str:
     position = POSITIONS[m.position]
     scale = r"\frac{1}{\sqrt{d_h}}" if position.scaled else ""
     bias = " + b_{ij}" if position.acts_on == "scores" else ""
@@ -292,7 +296,7 @@ def _softmax(m: "ModelConfig") -> str:
     return rf"o_i = {weights} \, v_j, \qquad s_{{ij}} = {scale} {position.score}{bias}"
 
 
-def _linear(m: "ModelConfig") -> str:
+def _linear_formula(m: "ModelConfig") -> str:
     under = r"\varphi(q_i)^\top \varphi(k_j)"
     turned = r"\left(R_i \varphi(q_i)\right)^\top \left(R_j \varphi(k_j)\right)"
     over = turned if POSITIONS[m.position].rotates else under
@@ -303,17 +307,17 @@ def _linear(m: "ModelConfig") -> str:
     )
 
 
-def _near(m: "ModelConfig", causal: bool) -> str:
+def _window_formula(m: "ModelConfig", causal: bool) -> str:
     return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
 
 
-def _sees_near(m: "ModelConfig", causal: bool) -> str:
+def _window_text(m: "ModelConfig", causal: bool) -> str:
     if causal:
         return tr("the last {window:,} keys, including its own", window=m.window)
     return tr("the keys at most {window:,} positions away", window=m.window // 2)
 
 
-def _sees_all(m: "ModelConfig", causal: bool) -> str:
+def _global_text(m: "ModelConfig", causal: bool) -> str:
     return tr("its own key and all before it") if causal else tr("all keys")
 
 
@@ -322,73 +326,73 @@ class Attention(Scheme):
     `{window}` and `{link_every}` in its `label` are filled in.
     """
 
-    title: Words = ATTENTION
-    formula: Callable[["ModelConfig"], str] = staticmethod(_softmax)
-    seen_title: Words = NO_WORDS  # heading of `seen`
+    title: TextByLanguage = ATTENTION_TITLE
+    formula: Callable[["ModelConfig"], str] = staticmethod(_softmax_formula)
+    visible_title: TextByLanguage = NO_TEXT  # heading of `visible_formula`
     # LaTeX of which keys a query sees, given whether it is causal; "" if it is in `formula`
-    seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
-    sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
-    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    visible_formula: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
+    visible_text: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
+    has_scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     # those that a config may name; without `sdpa` its weights are no softmax, and are written out
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "dense", "banded")
     # context from which a layer is faster than full attention: 0 for full attention itself, None for never
-    saves_from: Callable[["ModelConfig"], int | None]
+    break_even_context: Callable[["ModelConfig"], int | None]
 
 
 ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
         sentence=tr("each query attends to all keys, or, with a causal mask, to all up to its own"),
         citation=VASWANI,
-        seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
-        seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
-        sees=_sees_all,
-        saves_from=lambda m: 0,
+        visible_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
+        visible_formula=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
+        visible_text=_global_text,
+        break_even_context=lambda m: 0,
     ),
     "window": Attention(
         sentence=tr("each query attends only to nearby keys, at a cost that is linear in the length, not quadratic"),
         citation=VASWANI,  # §4, restricted self-attention
-        seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
-        seen=_near,
+        visible_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
+        visible_formula=_window_formula,
         label={"en": "window {window}", "zh": "窗口 {window}"},
         settings=("window",),
-        sees=_sees_near,
-        saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
+        visible_text=_window_text,
+        break_even_context=lambda m: max(1, WINDOW_BREAK_EVEN * (m.window - 1)),
     ),
     "sparse": Attention(
         sentence=tr("each query attends to a window, and to every n-th key outside it"),
         citation="Child et al. 2019",
-        seen_title={
+        visible_title={
             "en": "Which keys a query sees: a window, and every n-th key outside it",
             "zh": "查询可见的键：滑动窗口，外加等间隔的键",
         },
-        seen=lambda m, causal: (
+        visible_formula=lambda m, causal: (
             (r"j \le i,\; " if causal else "")
-            + rf"\left( {_near(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
+            + rf"\left( {_window_formula(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
         ),
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
-        sees=lambda m, causal: tr(
+        visible_text=lambda m, causal: tr(
             english("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
             if causal
             else english("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
-            sees_near=_sees_near(m, causal),
+            sees_near=_window_text(m, causal),
             link_every=m.link_every - 1,
             link_every2=2 * m.link_every - 1,
         ),
-        saves_from=lambda m: None,
+        break_even_context=lambda m: None,
     ),
     "linear": Attention(
         sentence=tr("a feature map of queries and keys replaces the softmax, so that keys can be summed in advance"),
         citation="Katharopoulos et al. 2020",
         title={"en": "Linear attention", "zh": "线性注意力"},
-        formula=_linear,
+        formula=_linear_formula,
         label={"en": "linear", "zh": "线性"},
-        scores=False,
+        has_scores=False,
         backends=("auto", "reference", "chunked"),
-        sees=lambda m, causal: tr(
-            "{sees_all}; with no scores to mask, the mask is applied through the sums", sees_all=_sees_all(m, causal)
+        visible_text=lambda m, causal: tr(
+            "{sees_all}; with no scores to mask, the mask is applied through the sums", sees_all=_global_text(m, causal)
         ),
-        saves_from=lambda m: 512,  # measured on a CPU
+        break_even_context=lambda m: 512,  # measured on a CPU
     ),
 }
 
@@ -399,7 +403,7 @@ ATTENTIONS: dict[str, Attention] = {
 class Norm(Scheme):
     symbol: str = ""  # in the formula of a layer
     parameters: Callable[["ModelConfig"], int]
-    kept: int  # tensors of width d_model kept for the backward pass: its input and output
+    saved_tensors: int  # tensors of width d_model kept for the backward pass: its input and output
 
 
 NORMS: dict[str, Norm] = {
@@ -414,7 +418,7 @@ NORMS: dict[str, Norm] = {
         symbol=r"\operatorname{LN}",
         label={"en": "layer norm", "zh": "层归一化"},
         parameters=lambda m: m.d_model * (2 if m.bias else 1),
-        kept=2,
+        saved_tensors=2,
     ),
     "rms": Norm(
         sentence=tr("each token's features are divided by their root mean square"),
@@ -426,7 +430,7 @@ NORMS: dict[str, Norm] = {
         symbol=r"\operatorname{RMS}",
         label={"en": "RMS norm", "zh": "RMS 归一化"},
         parameters=lambda m: m.d_model,
-        kept=3,
+        saved_tensors=3,
     ),
     "none": Norm(
         sentence=tr("no normalization"),
@@ -444,7 +448,7 @@ NORMS: dict[str, Norm] = {
             ),
         ),
         parameters=lambda m: 0,
-        kept=1,
+        saved_tensors=1,
     ),
 }
 
@@ -452,12 +456,12 @@ NORMS: dict[str, Norm] = {
 class Activation(Scheme):
     """An activation. Its `formula` is the whole feed-forward; a diagram shows its name."""
 
-    maps: int = 1  # features of the first projection per feature of `d_ff`
-    kept: int = 1  # pre-activation numbers kept per feature of `d_ff`, for its gradient
-    keeps_output: bool = False  # its gradient needs its output instead
+    expansion: int = 1  # features of the first projection per feature of `d_ff`
+    saved_numbers: int = 1  # pre-activation numbers kept per feature of `d_ff`, for its gradient
+    saves_output: bool = False  # its gradient needs its output instead
 
 
-def _between(function: str) -> Callable[["ModelConfig"], str]:
+def _two_layer_formula(function: str) -> Callable[["ModelConfig"], str]:
     """Return the formula of two projections with an activation between them."""
 
     def formula(m: "ModelConfig") -> str:
@@ -467,7 +471,7 @@ def _between(function: str) -> Callable[["ModelConfig"], str]:
     return formula
 
 
-def _gated(function: str) -> Callable[["ModelConfig"], str]:
+def _gated_formula(function: str) -> Callable[["ModelConfig"], str]:
     """Return the formula of a gated linear unit; like the paper's, it leaves biases out."""
     return lambda m: rf"\left( {function}(x W_g) \odot x W_v \right) W_2"
 
@@ -476,50 +480,50 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
         sentence=tr("a smooth ReLU: x times the probability that a standard normal variable is below x"),
         citation="Hendrycks and Gimpel 2016",
-        formula=_between(r"\operatorname{GELU}"),
+        formula=_two_layer_formula(r"\operatorname{GELU}"),
     ),
     "gelu-tanh": Activation(
         sentence=tr("GPT-2's tanh approximation of GELU"),
         citation="Hendrycks and Gimpel 2016",
-        formula=_between(r"\operatorname{GELU}"),
+        formula=_two_layer_formula(r"\operatorname{GELU}"),
     ),
     "relu": Activation(
         sentence=tr("negative features are set to 0"),
         citation="Nair and Hinton 2010",
-        formula=_between(r"\operatorname{ReLU}"),
-        kept=0,
-        keeps_output=True,
+        formula=_two_layer_formula(r"\operatorname{ReLU}"),
+        saved_numbers=0,
+        saves_output=True,
     ),
     "relu2": Activation(
         sentence=tr("negative features are set to 0, positive ones squared"),
         citation="So et al. 2021",
-        formula=_between(r"\operatorname{ReLU}^2"),
+        formula=_two_layer_formula(r"\operatorname{ReLU}^2"),
     ),
     "silu": Activation(
         sentence=tr("x times its sigmoid, also known as swish"),
         citation="Elfwing et al. 2018; Ramachandran et al. 2017",
-        formula=_between(r"\operatorname{silu}"),
+        formula=_two_layer_formula(r"\operatorname{silu}"),
     ),
     "swiglu": Activation(
         sentence=tr("half of the features, passed through SiLU, gate the other half"),
         citation="Shazeer 2020",
-        formula=_gated(r"\operatorname{silu}"),
-        maps=2,
-        kept=3,
+        formula=_gated_formula(r"\operatorname{silu}"),
+        expansion=2,
+        saved_numbers=3,
     ),
     "geglu": Activation(
         sentence=tr("half of the features, passed through GELU, gate the other half"),
         citation="Shazeer 2020",
-        formula=_gated(r"\operatorname{GELU}"),
-        maps=2,
-        kept=3,
+        formula=_gated_formula(r"\operatorname{GELU}"),
+        expansion=2,
+        saved_numbers=3,
     ),
     "geglu-tanh": Activation(
         sentence=tr("GEGLU with GPT-2's tanh approximation of GELU, as in Gemma"),
         citation="Shazeer 2020",
-        formula=_gated(r"\operatorname{GELU}"),
-        maps=2,
-        kept=3,
+        formula=_gated_formula(r"\operatorname{GELU}"),
+        expansion=2,
+        saved_numbers=3,
     ),
 }
 
@@ -537,7 +541,7 @@ class Schedule(Scheme):
     needs: Mapping[str, str] = {}  # required setting → what to give
 
 
-def whole_steps(duration: int | str | None) -> int:
+def require_steps(duration: int | str | None) -> int:
     if not isinstance(duration, int):
         raise ValueError(
             tr("the duration {duration!r} has not been resolved to steps; see RunConfig.resolved", duration=duration)
@@ -545,30 +549,30 @@ def whole_steps(duration: int | str | None) -> int:
     return duration
 
 
-def _done(o: "OptimizerConfig", step: int, steps: int) -> float:
+def _decay_progress(o: "OptimizerConfig", step: int, steps: int) -> float:
     """Return how much of the decay is done: 0 at the end of warm-up, 1 at `decay_over`, by default the last step."""
-    warmup = whole_steps(o.warmup)
-    over = steps if o.decay_over is None else whole_steps(o.decay_over)
+    warmup = require_steps(o.warmup)
+    over = steps if o.decay_over is None else require_steps(o.decay_over)
     if o.decay_every is not None:  # constant between multiples, like a scheduler stepped once per epoch
-        step = (step - 1) // whole_steps(o.decay_every) * whole_steps(o.decay_every)
+        step = (step - 1) // require_steps(o.decay_every) * require_steps(o.decay_every)
     return min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
 
 
 def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math.cos(math.pi * _done(o, step, steps)))
+    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math.cos(math.pi * _decay_progress(o, step, steps)))
 
 
 def _linear_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return o.min_lr + (o.lr - o.min_lr) * (1.0 - _done(o, step, steps))
+    return o.min_lr + (o.lr - o.min_lr) * (1.0 - _decay_progress(o, step, steps))
 
 
 def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
-    begin = max(whole_steps(o.warmup), round(o.decay_from * steps))
+    begin = max(require_steps(o.warmup), round(o.decay_from * steps))
     left = min(max((steps - step) / max(1, steps - begin), 0.0), 1.0)
     return o.min_lr + (o.lr - o.min_lr) * left
 
 
-NO_LENGTH = Rule(
+NO_DECAY_OVER = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
     lambda o: tr(
@@ -584,7 +588,7 @@ SCHEDULES: dict[str, Schedule] = {
         formula=lambda o: r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
         rules=(
-            NO_LENGTH,
+            NO_DECAY_OVER,
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
@@ -621,7 +625,7 @@ SCHEDULES: dict[str, Schedule] = {
         ),
         rate=_wsd,
         rules=(
-            NO_LENGTH,
+            NO_DECAY_OVER,
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
@@ -637,9 +641,11 @@ SCHEDULES: dict[str, Schedule] = {
         sentence=tr("the learning rate is multiplied by a factor at regular intervals"),
         citation="He et al. 2016",
         formula=lambda o: r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
-        rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
+        rate=lambda o, step, steps: max(
+            o.min_lr, o.lr * o.decay_factor ** ((step - 1) // require_steps(o.decay_every))
+        ),
         needs={"decay_every": tr('the interval between decays, e.g. "5 epochs"')},
-        rules=(NO_LENGTH,),
+        rules=(NO_DECAY_OVER,),
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
@@ -647,7 +653,7 @@ SCHEDULES: dict[str, Schedule] = {
         citation=VASWANI,
         formula=lambda o: r"\eta_t = \eta_0 \sqrt{w / t}",
         # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
-        rate=lambda o, step, steps: max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step)),
+        rate=lambda o, step, steps: max(o.min_lr, o.lr * math.sqrt(max(1, require_steps(o.warmup)) / step)),
         rules=(
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
@@ -657,7 +663,7 @@ SCHEDULES: dict[str, Schedule] = {
                     "optimizer.warmup=400"
                 ),
             ),
-            NO_LENGTH,
+            NO_DECAY_OVER,
         ),
     ),
 }
@@ -665,7 +671,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 def learning_rate(config: "OptimizerConfig", step: int, steps: int) -> float:
     """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
-    warmup = whole_steps(config.warmup)
+    warmup = require_steps(config.warmup)
     return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
 
 
@@ -750,7 +756,7 @@ SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
 }
 
 
-def in_words(key: str, name: str) -> str:
+def describe_scheme(key: str, name: str) -> str:
     """Return a scheme's kind, name, sentence and paper: `position rope: queries … (Su et al. 2021)`."""
     scheme = SCHEMES[key][name]
     kind = key.removesuffix(".kind").rpartition(".")[2]

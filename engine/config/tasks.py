@@ -15,7 +15,7 @@ from engine.config.visibility import sees_ahead
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
-Kind = Literal["text", "pairs", "documents", "labelled"]  # of a corpus
+CorpusKindName = Literal["text", "pairs", "documents", "labelled"]  # of a corpus
 SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
@@ -38,28 +38,30 @@ class TaskKind:
     # What it works with.
     architectures: Sequence[str] = ("encoder-decoder",)
     why_not: ClassVar[Mapping[str, str]] = {}  # by architecture; those missing have no source
-    corpus: Kind = "text"
-    rows = ""  # the examples it trains on, of any length; "" for windows of one text
+    corpus: CorpusKindName = "text"
+    row_name = ""  # the examples it trains on, of any length; "" for windows of one text
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
-    files: Sequence[str] = ("text",)  # the options of `evaluate` that name files of your own; all are needed together
+    file_options: Sequence[str] = (
+        "text",
+    )  # the options of `evaluate` that name files of your own; all are needed together
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
     unit = english("character")  # that the loss is averaged over
     special: Sequence[str] = ()
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
-    from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
+    predicts_from_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
 
     aim = ""  # in a report: what a run of it was trained for
 
     # In messages.
-    needs = ""  # subject and verb of what corpus it needs; "" for its name
-    does = tr("writes")
+    needs_phrase = ""  # subject and verb of what corpus it needs; "" for its name
+    action = tr("writes")
     pipeline = "text-generation"  # its name on the Hugging Face hub
-    prompt = "sample"  # the command that prompts it
+    prompt_command = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
-    ablated_on = "demo"  # the preset whose ablation is then suggested; "" for none
+    ablation_preset = "demo"  # the preset whose ablation is then suggested; "" for none
 
     # For a miniature (see `RunConfig.miniature`).
     small_context = 16
@@ -85,7 +87,7 @@ class TaskKind:
         """Return why a model of this config could copy its answers from its input; None if it cannot."""
         return None
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         """Yield the reasons why a config of this objective cannot be trained."""
         yield from ()
 
@@ -109,7 +111,7 @@ class NextToken(TaskKind):
             "text; use translation, copy, reverse or continuation"
         )
     }
-    continues = from_its_past = True
+    continues = predicts_from_past = True
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length + 1
@@ -124,7 +126,7 @@ class NextToken(TaskKind):
             else None
         )
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         leak = self.leak(config)
         if leak is not None and not config.train.allow_leak:
             yield Refusal(
@@ -178,7 +180,7 @@ class Continuation(TaskKind):
     name = "continuation"
     aim = english("continuing the source")
     examples = "engine.data.objectives.Continuation"
-    from_its_past = True
+    predicts_from_past = True
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.source_tokens + config.model.context_length
@@ -193,7 +195,7 @@ class Shifted(TaskKind):
     name = "shifted"
     aim = english("the source shifted by one token")
     examples = "engine.data.objectives.Shifted"
-    from_its_past = True
+    predicts_from_past = True
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.source_tokens + 1
@@ -206,7 +208,7 @@ class Shifted(TaskKind):
             "nearly all of the target is in the source, one place further on: copying it gives a perplexity near 1"
         )
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if not config.train.allow_leak:
             yield Refusal(
                 ("objective.kind",),
@@ -230,20 +232,20 @@ class Translation(TaskKind):
     name = "translation"
     aim = english("translation")
     task = "engine.tasks.translation_task.TranslationTask"
-    examples = "engine.data.objectives.of_pairs"
+    examples = "engine.data.objectives.pair_objective"
     architectures = ("encoder-decoder", "decoder")
-    corpus, rows = "pairs", english("sentences")
+    corpus, row_name = "pairs", english("sentences")
     scores: Sequence[str] = ("loss", "bleu", "exact_match")
-    files = ("source", "reference")
+    file_options = ("source", "reference")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = english("token")
     special = (PAD, START, END)
-    needs = tr("translation needs")
-    does = tr("translates sentences")
+    needs_phrase = tr("translation needs")
+    action = tr("translates sentences")
     pipeline = "translation"
-    prompt = "translate"
+    prompt_command = "translate"
     next_step = ("translate", tr("translate with it"))
-    ablated_on = "phrasebook"
+    ablation_preset = "phrasebook"
     small_context = 40
     small_corpus = ("phrasebook", 2_000)
 
@@ -254,7 +256,7 @@ class Translation(TaskKind):
     def window_targets(self, config: "RunConfig") -> int:
         return self.window_tokens(config)
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         model = config.model
         if config.has_source:
             return
@@ -287,13 +289,13 @@ class Summarization(Translation):
     name = "summarization"
     aim = english("summarization")
     task = "engine.tasks.summary_task.SummaryTask"
-    rows = english("articles")
+    row_name = english("articles")
     scores = ("loss", *ROUGE, "exact_match")
-    needs = tr("summarization needs")
-    does = tr("summarizes articles")
+    needs_phrase = tr("summarization needs")
+    action = tr("summarizes articles")
     pipeline = "summarization"
     next_step = ("translate", tr("summarize with it"))
-    ablated_on = "headlines"
+    ablation_preset = "headlines"
     small_corpus = ("headlines", 1_000)
 
     def longest_source(self, config: "RunConfig") -> int:
@@ -302,17 +304,17 @@ class Summarization(Translation):
         return min(most, config.data.max_length or most) - 1
 
 
-class _OnDocuments(TaskKind):
+class _DocumentTask(TaskKind):
     architectures = ("decoder", "encoder-decoder")
     corpus = "documents"
-    files = ()
+    file_options = ()
     special = (PAD, MASK)
     next_step = ("evaluate", tr("score its best checkpoint again"))
-    ablated_on = ""
+    ablation_preset = ""
     small_context = 64
     small_corpus = ("biographies", 20)
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
             yield Refusal(
                 ("objective.kind", "model.context_length"),
@@ -324,12 +326,12 @@ class _OnDocuments(TaskKind):
             )
 
 
-class SpanCorruption(_OnDocuments):
+class SpanCorruption(_DocumentTask):
     name = "span-corruption"
     aim = english("span-corruption")
     task = "engine.tasks.document_tasks.SpanTask"
-    examples = "engine.data.objectives.span_corruption"
-    rows = english("documents")
+    examples = "engine.data.objectives.corruption_objective"
+    row_name = english("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
             "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
@@ -337,7 +339,7 @@ class SpanCorruption(_OnDocuments):
         )
     }
     unit = english("token")
-    does = tr("fills gaps in documents")
+    action = tr("fills gaps in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
         if config.objective.has_sentinels:
@@ -364,7 +366,7 @@ class SpanCorruption(_OnDocuments):
         )
         return key in ("objective.span_form", *(f"objective.{name}" for name in of_form))
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         form, architecture = config.objective.span_form, config.model.architecture
         if form not in SPAN_FORMS[architecture]:
             sides = tr("puts the spans in a separate target")
@@ -380,21 +382,21 @@ class SpanCorruption(_OnDocuments):
                     suggested=SPAN_FORMS[architecture][0],
                 ),
             )
-        yield from super().objections(config)
+        yield from super().refusals(config)
 
 
-class QuestionAnswer(_OnDocuments):
+class QuestionAnswer(_DocumentTask):
     name = "question-answer"
     aim = english("question-answer")
     task = "engine.tasks.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
-    rows = english("questions")
+    row_name = english("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
     unit = english("answer token")
-    does = tr("answers questions")
+    action = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:
         return (config.model.source_tokens if config.has_source else 0) + config.model.context_length - 1
@@ -414,24 +416,24 @@ class Classification(TaskKind):
             "only"
         )
     }
-    corpus, rows = "labelled", english("texts")
+    corpus, row_name = "labelled", english("texts")
     scores = ("loss", "accuracy", "macro_f1")
-    files = ("csv",)
+    file_options = ("csv",)
     settings = ("model.classes", "data.lowercase", "objective.label_smoothing")
     unit = english("text")
     special = (PAD, UNK)
-    needs = tr("classification needs")
-    does = tr("classifies texts")
+    needs_phrase = tr("classification needs")
+    action = tr("classifies texts")
     pipeline = "text-classification"
     next_step = ("sample", tr("classify a text with it"))
-    ablated_on = "bulletins"
+    ablation_preset = "bulletins"
     small_context = 48
     small_corpus = ("bulletins", 200)
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length
 
-    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if config.model.tie_embeddings:
             yield Refusal(
                 ("model.tie_embeddings", "objective.kind"),

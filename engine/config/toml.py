@@ -12,17 +12,17 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
-from engine.base.errors import InputError, nearest, one_of, reason
+from engine.base.errors import InputError, did_you_mean, join_or, reason
 from engine.base.language import english, tr
 from engine.base.plain_files import open_plain
 from engine.base.recorded_text import told
 from engine.config import Tables
-from engine.config.keys import flatten, later_keys, unknown_key
-from engine.config.schema import Rows, RunConfig
+from engine.config.keys import flatten, later_defaults, unknown_key_message
+from engine.config.schema import RowCorpusFacts, RunConfig
 
 MAX_BYTES = 64 * 1024
-# What pydantic says of a value, translated when it is shown.
-PYDANTICS = (
+# Pydantic's messages about a value, translated when they are shown.
+PYDANTIC_MESSAGES = (
     english("should be a valid integer"),
     english("should be a valid integer, got a number with a fractional part"),
     english("should be a valid number"),
@@ -40,13 +40,13 @@ PYDANTICS = (
     english("String should have at most {max_length} characters"),
     english("Field required"),
 )
-UNABLE = ", unable"  # where Pydantic goes on with what its parser could not do
+PARSER_SUFFIX = ", unable"  # where pydantic's message continues with what its parser could not do
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
 
 
-def read(path: Path) -> Tables:
+def read_toml(path: Path) -> Tables:
     try:
         with open_plain(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -90,46 +90,46 @@ def validate(data: Tables, where: str) -> RunConfig:
     try:
         return RunConfig.model_validate(dict(data))
     except ValidationError as error:
-        raise InputError(f"{where}: {_first(error)}") from None
+        raise InputError(f"{where}: {_first_error(error)}") from None
     except RecursionError:
         raise InputError(tr("{where}: nested too deeply; sections are one level deep", where=where)) from None
 
 
-def resolved(
+def resolve_config(
     config: RunConfig,
     where: str,
     *,
     vocab_size: int,
     threads: int,
     train_tokens: int,
-    rows: Rows | None = None,
+    rows: RowCorpusFacts | None = None,
 ) -> RunConfig:
     """Call `RunConfig.resolved`, where impossible durations and counts may first show."""
     try:
         return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
         raise InputError(
-            tr("{where}: with this corpus and batch size, {first}", where=where, first=_first(error))
+            tr("{where}: with this corpus and batch size, {first}", where=where, first=_first_error(error))
         ) from None
 
 
-def write(config: RunConfig) -> str:
-    """Return the text of a config file; see `sections.later` for what it leaves out."""
+def config_toml(config: RunConfig) -> str:
+    """Return the text of a config file; see `later_field` in `fields` for what it leaves out."""
     data = config.dump()
-    for key, default in later_keys().items():
+    for key, default in later_defaults().items():
         section, name = key.split(".")
         if data[section].get(name) == default:
             data[section].pop(name, None)
     return tomli_w.dumps(data)
 
 
-def _first(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     # An unknown key explains more than the errors it causes.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return unknown_key(key)
+        return unknown_key_message(key)
     value = problem.get("input")
     if problem["type"] == "literal_error":
         expected = problem.get("ctx", {}).get("expected", "")
@@ -138,9 +138,9 @@ def _first(error: ValidationError) -> str:
         return tr(
             "{key} = {shown}: must be {known}{nearest}",
             key=key,
-            shown=shown(value),
-            known=one_of(known),
-            nearest=nearest(str(value), known),
+            shown=short_repr(value),
+            known=join_or(known),
+            nearest=did_you_mean(str(value), known),
         )
     row = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int))
     usual = flatten(RunConfig().dump()).get(row)
@@ -148,25 +148,25 @@ def _first(error: ValidationError) -> str:
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
     if problem["type"] == "value_error":
         return f"{key}: {told(problem['msg'].removeprefix('Value error, '))}"
-    message = in_words(problem["msg"])
+    message = translate_pydantic(problem["msg"])
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
         message += tr("; did you mean {value}?", value=value.replace(",", "") if thousands else value.replace(",", "."))
-    return f"{key} = {shown(value)}: {message}"
+    return f"{key} = {short_repr(value)}: {message}"
 
 
-def in_words(message: str) -> str:
+def translate_pydantic(message: str) -> str:
     """Pydantic's message about a value of the wrong kind, without the parser's part; any other message as it is."""
     about = message.removeprefix("Input ")
-    return told(about.partition(UNABLE)[0] if about.startswith("should be ") else about)
+    return told(about.partition(PARSER_SUFFIX)[0] if about.startswith("should be ") else about)
 
 
-def shown_or_unset(value: Any) -> str:
+def short_repr_or_unset(value: Any) -> str:
     """Return a setting's value for a message, or that it is not set."""
-    return tr("unset") if value is None or value in ("", {}, []) else shown(value)
+    return tr("unset") if value is None or value in ("", {}, []) else short_repr(value)
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value shortened for an error message."""
     try:
         text = repr(value)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.model import ModelConfig
-from engine.config.schemes import ATTENTIONS, QUICKER
+from engine.config.schemes import ATTENTIONS, WINDOW_BREAK_EVEN
 
-LONG = 1024  # tokens at which a band replaces a T × T mask, where it can
-NARROW = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
+MIN_BAND_LENGTH = 1024  # tokens at which a band replaces a T × T mask, where it can
+MIN_BAND_RATIO = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
 SMALLEST_BLOCK = 32  # queries of a band; smaller blocks lose more to calls than they save in products (measured on CPU)
 CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only sums are carried between chunks
 
@@ -51,17 +51,17 @@ class Visibility:
     def is_narrow(self, time: int, *, cpu: bool) -> bool:
         """Return whether a band is faster than a T × T mask over `time` tokens."""
         reach = self.reach(1)
-        if reach is None or NARROW * reach > time:
+        if reach is None or MIN_BAND_RATIO * reach > time:
             return False
-        return time >= LONG or (cpu and QUICKER * reach <= time)
+        return time >= MIN_BAND_LENGTH or (cpu and WINDOW_BREAK_EVEN * reach <= time)
 
 
 def sees_ahead(model: ModelConfig) -> bool:
     """Return whether any position's self-attention may look at a later one, in any layer."""
-    return any(_ahead(self_attention(layer), model.context_length) for layer, _ in model.kinds())
+    return any(_looks_ahead(self_attention(layer), model.context_length) for layer, _ in model.layer_kinds())
 
 
-def _ahead(see: Visibility, length: int) -> bool:
+def _looks_ahead(see: Visibility, length: int) -> bool:
     if see.causal or length < 2:
         return False
     return see.window is None or see.window // 2 > 0 or (see.link_every is not None and see.link_every <= length)
@@ -69,7 +69,7 @@ def _ahead(see: Visibility, length: int) -> bool:
 
 def reach_of(model: ModelConfig) -> int | None:
     """Return how many tokens back information can travel through all layers; None if unlimited."""
-    steps = [self_attention(layer).reach(len(places)) for layer, places in model.kinds(model.n_layers)]
+    steps = [self_attention(layer).reach(len(places)) for layer, places in model.layer_kinds(model.n_layers)]
     return None if None in steps else sum(step for step in steps if step is not None)
 
 

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_BIGRAM_VOCABULARY = 2_000
-ADD = 1e-2
+PSEUDO_COUNT = 1e-2
 PIECE = 4_000_000  # tokens counted at once
-Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and the token after each
+TokenPairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and the token after each
 
 
 def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
     """Return the mean nll of the held-out tokens under the training frequencies (add-0.01 smoothed)."""
-    counts = _counted(train, vocab_size) + ADD
+    counts = _token_counts(train, vocab_size) + PSEUDO_COUNT
     nll = -np.log(counts / counts.sum())
-    return float(_counted(held_out[1:], vocab_size) @ nll / (len(held_out) - 1))
+    return float(_token_counts(held_out[1:], vocab_size) @ nll / (len(held_out) - 1))
 
 
 def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float | None:
@@ -28,21 +28,21 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
     """
     if vocab_size > MAX_BIGRAM_VOCABULARY:
         return None
-    unigram = _counted(train, vocab_size) + ADD
+    unigram = _token_counts(train, vocab_size) + PSEUDO_COUNT
     unigram = unigram / unigram.sum()
-    counts = _pairs_counted(train, vocab_size)
+    counts = _bigram_counts(train, vocab_size)
     probability = (counts + unigram) / (counts.sum(1, keepdims=True) + 1.0)
-    return float((_pairs_counted(held_out, vocab_size) * -np.log(probability)).sum() / (len(held_out) - 1))
+    return float((_bigram_counts(held_out, vocab_size) * -np.log(probability)).sum() / (len(held_out) - 1))
 
 
-def _counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def _token_counts(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     counts = np.zeros(size)
     for start in range(0, len(ids), PIECE):
         counts += np.bincount(ids[start : start + PIECE], minlength=size)
     return counts
 
 
-def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def _bigram_counts(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     """Return (size, size) how often a token [column] follows another [row]."""
     counts = np.zeros(size * size)
     for start in range(0, len(ids) - 1, PIECE):
@@ -57,18 +57,18 @@ def sentence_losses(
     """Return the `unigram` and `bigram` losses of sentences, given without start and end: each end is predicted too,
     and each first token from the start.
     """
-    known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
+    known, asked = _join_with_borders(train, vocab_size), _join_with_borders(held_out, vocab_size)
     # The first border precedes everything and is never predicted: not counted, just as it is not scored.
     unigram = unigram_loss(known[1:], asked, vocab_size + 1)
-    return pairs_losses((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1) | {"unigram": unigram}
+    return ngram_losses((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1) | {"unigram": unigram}
 
 
-def pairs_losses(train: Predicted, held_out: Predicted, vocab_size: int) -> dict[str, float]:
+def ngram_losses(train: TokenPairs, held_out: TokenPairs, vocab_size: int) -> dict[str, float]:
     """Return the `unigram` and `bigram` losses of targets, smoothed as above; bigrams condition on the tokens at which
     the targets are predicted. Only pairs that occur are counted, so V may be large.
     """
     (known, after), (asked, expected) = train, held_out
-    unigram = np.bincount(after, minlength=vocab_size) + ADD
+    unigram = np.bincount(after, minlength=vocab_size) + PSEUDO_COUNT
     unigram = unigram / unigram.sum()
     pairs, times = np.unique(known * vocab_size + after, return_counts=True)
     wanted = asked * vocab_size + expected
@@ -107,6 +107,6 @@ def class_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], n_classes:
     return float(-np.log(frequencies)[held_out].mean())
 
 
-def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
+def _join_with_borders(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
     edge = np.array([border], dtype=np.int64)
     return np.concatenate([edge, *(part for sentence in sentences for part in (sentence, edge))])

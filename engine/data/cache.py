@@ -1,4 +1,4 @@
-"""What takes seconds to compute, in the user's cache folder. No torch here.
+"""Results that take seconds to compute, kept in the user's cache folder. No torch here.
 
 A file is named by the hash of everything it depends on (text, settings, version), so a stale one is never found.
 Encoded corpora and slow-to-compute numbers end with their own hash: a damaged file is rebuilt.
@@ -21,10 +21,10 @@ from engine.base.cache_folder import cache_folder, store
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes per read
 RECORD_DIGEST = 64  # bytes after a record: its hash
-SMALLEST = 1_000_000  # characters; encoding less is faster than a lookup
+MIN_CACHED_LENGTH = 1_000_000  # characters; encoding less is faster than a lookup
 
 
-def tokens_of(
+def cached_tokens(
     length: int,
     text_sha256: str,
     tokenizer_sha256: str,
@@ -35,9 +35,9 @@ def tokens_of(
     """Return (n,) token ids of a text of `length` characters: from the cache, or encoded now and cached. `pieces`
     yields them in parts: those of a large text are written as they come, if there is one per character (`counted`).
     """
-    if length < SMALLEST:
+    if length < MIN_CACHED_LENGTH:
         return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
-    path = path_of("tokens", text_sha256, tokenizer_sha256)
+    path = cache_path("tokens", text_sha256, tokenizer_sha256)
     found = _load(path, np.int32)
     if found is None:
         if not counted:  # the file's header needs their number
@@ -49,11 +49,13 @@ def tokens_of(
     return np.concatenate(list(pieces())) if found is None else found  # if there is no room for a file
 
 
-def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+def cached_numbers(
+    folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached. `parts` is
     everything they depend on, starting with the version of the code that computes them.
     """
-    path = path_of(folder, *parts)
+    path = cache_path(folder, *parts)
     found = _load(path, np.float64)
     if found is None:
         found = make()
@@ -61,9 +63,9 @@ def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArr
     return found
 
 
-def record_of(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def cached_record(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return a record of facts that take seconds to find: from the cache, or found now and cached. `parts` as above."""
-    path = path_of(folder, *parts).with_suffix(".json")
+    path = cache_path(folder, *parts).with_suffix(".json")
     try:
         raw = path.read_bytes()
         body, digest = raw[:-RECORD_DIGEST], raw[-RECORD_DIGEST:]
@@ -79,7 +81,7 @@ def record_of(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, An
     return made
 
 
-def path_of(folder: str, *parts: Any) -> Path:
+def cache_path(folder: str, *parts: Any) -> Path:
     """Return the place of a file that depends on `parts`."""
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
     return cache_folder() / folder / f"{name}.npy"

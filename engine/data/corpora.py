@@ -15,20 +15,20 @@ from engine.base.progress import Progress
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data import sources
-from engine.data.cache import record_of
+from engine.data.cache import cached_record
 from engine.data.corpus import (
-    STEMS,
-    Characters,
+    SPLIT_ALIASES,
     Corpus,
     CorpusEntry,
     CorpusKind,
     CorpusPreview,
     Description,
-    counted,
+    VocabularySizes,
+    format_counts,
 )
 from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
-from engine.data.splits import AnySplit, Split, cuts, empty, first_of, fractions
+from engine.data.splits import AnySplit, Split, empty_error, split_borders, split_spans, training_part
 from engine.data.synthetic import playlets
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
 OVERLAP = 2  # version of the cached overlaps
-GLIMPSE = 400  # characters of a text that `data show` prints
-PREVIEWED = 64_000  # characters
+EXCERPT_LENGTH = 400  # characters of a text that `data show` prints
+PREVIEW_LENGTH = 64_000  # characters
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class TextCorpus(Corpus):
 
     def overlaps(self) -> list[Overlap | None]:
         train = self.splits["train"]
-        return [overlap_of(train, part, split) for split, part in self.splits.items() if split != "train"]
+        return [cached_text_overlap(train, part, split) for split, part in self.splits.items() if split != "train"]
 
-    def described(self, licence: str) -> Description:
+    def describe(self, licence: str) -> Description:
         from engine.data.baselines import bigram_loss, unigram_loss
         from engine.data.tokenizers import CharacterTokenizer
 
@@ -66,7 +66,7 @@ class TextCorpus(Corpus):
             raise InputError(
                 tr("corpus {name}: too short to be split into training and validation text", name=self.name)
             )
-        overlap, overlap_lines = self.overlap_lines()
+        overlap, overlap_lines = self.overlap_report()
         characters = {split: part.length for split, part in splits.items()}
         words = {split: part.sizes.words for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
@@ -84,8 +84,8 @@ class TextCorpus(Corpus):
             )
         )
         lines = [
-            (tr("characters"), tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
-            (tr("words"), tr("{counted}, line breaks included", counted=counted(words))),
+            (tr("characters"), tr("{counted}; {size} distinct", counted=format_counts(characters), size=size)),
+            (tr("words"), tr("{counted}, line breaks included", counted=format_counts(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(
@@ -101,18 +101,18 @@ class TextCorpus(Corpus):
                 for one in validation.probes
             ),
         ]
-        examples = ["", splits["train"].head(GLIMPSE)]
+        examples = ["", splits["train"].head(EXCERPT_LENGTH)]
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
         train = self.splits["train"]
-        characters = Characters(len(set[str]().union(*(split.characters for split in self.splits.values()))))
-        lines = train.head(PREVIEWED).lstrip("\n").split("\n")[:rows]
+        characters = VocabularySizes(len(set[str]().union(*(split.characters for split in self.splits.values()))))
+        lines = train.head(PREVIEW_LENGTH).lstrip("\n").split("\n")[:rows]
         tokens = train.length if data.tokenizer == "characters" else None
         return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=train.length), tokens)
 
 
-def overlap_of(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | None:
+def cached_text_overlap(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | None:
     """Return how much of a held-out text is also in a training text; cached if finding out takes long."""
 
     def pieces() -> Iterator[str]:
@@ -120,22 +120,22 @@ def overlap_of(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | Non
         for piece in train.pieces():
             yield piece
             done += len(piece)
-            progress.at(done)
+            progress.update(done)
 
     def found() -> dict[str, Any]:
         generated = train.generated is not None
-        overlap = text_overlap(pieces(), held_out.stretches(), split, held_out.pieces(), generated=generated)
+        overlap = text_overlap(pieces(), held_out.overlap_sample(), split, held_out.pieces(), generated=generated)
         return {} if overlap is None else asdict(overlap)
 
     made_by = (OVERLAP, train.sha256, held_out.sha256, split)
-    kept = found() if train.length < LARGE else record_of("overlap", made_by, found)
+    kept = found() if train.length < LARGE else cached_record("overlap", made_by, found)
     return Overlap(**kept) if kept else None
 
 
 def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorpus:
     generated = playlets.generate(data.corpus_seed, data.corpus_size or playlets.DEFAULT_SIZE)
     # Cut between scenes, which do not depend on each other.
-    borders = [int(np.searchsorted(generated.units, offset)) for offset in fractions(len(generated.text), data)]
+    borders = [int(np.searchsorted(generated.units, offset)) for offset in split_borders(len(generated.text), data)]
     borders = [0, *borders, len(generated.units)]
     splits = {}
     for name, (start, stop) in zip(("train", "validation", "test"), pairwise(borders), strict=True):
@@ -155,24 +155,24 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
 
 def load_path(data: DataConfig) -> TextCorpus:
     """Read a text by path; see `sources.py`."""
-    source = sources.find(data.corpus)
+    source = sources.find_source(data.corpus)
     name = source.path.name or str(source.path)
     return read_source(source, data, name, name, str(source.path.resolve()))
 
 
 def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
     """Read a text and split it, unless its files are splits; a large one is only scanned."""
-    if source.bytes > LARGE:
+    if source.approximate_bytes > LARGE:
         return TextCorpus(name, version, origin, large_splits(source, data))
     texts = {split: "".join(source.pieces(split)) for split in source.files}
     for split, text in texts.items():
         if not text or text.isspace():
-            raise empty(source, split)
-    rest, found = first_of(texts), {}
-    for split, (start, stop) in cuts(len(texts[rest]), data, texts).items():
+            raise empty_error(source, split)
+    rest, found = training_part(texts), {}
+    for split, (start, stop) in split_spans(len(texts[rest]), data, texts).items():
         found[split] = Split(texts[rest][start:stop])
     found |= {split: Split(text) for split, text in texts.items() if split != rest}
-    return TextCorpus(name, version, origin, {split: found[split] for split in STEMS if split in found})
+    return TextCorpus(name, version, origin, {split: found[split] for split in SPLIT_ALIASES if split in found})
 
 
 def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
@@ -181,7 +181,10 @@ def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus
     """
     known = ([Path(remote.file).name for remote in entry.remotes], *entry.instead)
     names = max(known, key=lambda names: sum((place / name).is_file() for name in names))
-    files = {split: sources.find(str(place / name)).files[""] for split, name in zip(STEMS, names, strict=True)}
+    files = {
+        split: sources.find_source(str(place / name)).files[""]
+        for split, name in zip(SPLIT_ALIASES, names, strict=True)
+    }
     source = sources.Source(place, None, files, by_document=False)
     return read_source(source, data, entry.name, entry.name, str(place.resolve()))
 
@@ -189,15 +192,15 @@ def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus
 TEXT = CorpusKind(
     TextCorpus,
     noun=tr("corpus"),
-    is_a=tr("plain text"),
+    description=tr("plain text"),
     preset="demo",
-    known=tr("known corpora"),
-    path=tr("the path to a text file"),
-    yours=tr("any UTF-8 text file, .jsonl, .csv or .parquet files, folders of them, or hf:OWNER/NAME"),
-    signs="/\\.~:",
-    meanwhile=tr("playlets needs no download"),
-    takes=lambda corpus: True,
+    names_heading=tr("known corpora"),
+    path_hint=tr("the path to a text file"),
+    own_files_hint=tr("any UTF-8 text file, .jsonl, .csv or .parquet files, folders of them, or hf:OWNER/NAME"),
+    path_characters="/\\.~:",
+    offline_hint=tr("playlets needs no download"),
+    accepts_path=lambda corpus: True,
     load_path=load_path,
-    named={"playlets": load_playlets, "wikitext-2": load_splits, "ptb": load_splits},
-    portable=sources.absolute,
+    named_loaders={"playlets": load_playlets, "wikitext-2": load_splits, "ptb": load_splits},
+    make_portable=sources.make_absolute,
 )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from platformdirs import user_data_path
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, listed
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
-from engine.config.tasks import Kind
+from engine.config.tasks import CorpusKindName
 from engine.runs.verdict import OK
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 # The words that stand for a split in the names of files.
-STEMS: dict[str, tuple[str, ...]] = {
+SPLIT_ALIASES: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "tst"),
@@ -49,7 +49,7 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Characters:
+class VocabularySizes:
     """The number of distinct characters (or words, if these are the tokens) in a corpus that was read to count them."""
 
     text: int  # for sentence pairs, those of the targets, or of both sides if they share a vocabulary
@@ -60,7 +60,7 @@ class Characters:
 class CorpusPreview:
     corpus: str  # its name or path
     lines: Sequence[str] = ()  # the first ones; each pair, gap or question with its answer
-    characters: Characters | None = None  # distinct ones; None if only a part was read
+    characters: VocabularySizes | None = None  # distinct ones; None if only a part was read
     train: str = ""  # the size of the training split, as text
     train_tokens: int | None = None  # of a text; None if only a part was read
     paired: bool = False  # every second line answers the one before
@@ -71,7 +71,7 @@ class CorpusPreview:
 class Corpus(ABC):
     """A loaded corpus. Each kind is a subclass."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[CorpusKindName]
     name: str  # the registered name, or the file's
     version: str  # changes when the texts behind the name change
     source: str  # where it came from
@@ -86,7 +86,7 @@ class Corpus(ABC):
         """Return how much of each held-out split is also in the training split; None for an empty split."""
 
     @abstractmethod
-    def described(self, licence: str) -> Description:
+    def describe(self, licence: str) -> Description:
         """Return what `data show` prints about it; `InputError` if it is too short."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Corpus(ABC):
     def title(self) -> list[str]:
         return [self.version, self.source]
 
-    def overlap_lines(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
+    def overlap_report(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
         """Return the overlaps as JSON and as lines of a description."""
         known = [one for one in self.overlaps() if one is not None]
         kinds = {one.of for one in known}
@@ -118,7 +118,7 @@ def direction(languages: Sequence[str]) -> str:
     return " → ".join((languages[0], ", ".join(languages[1:]))) if languages else ""
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     """Return the counts as text: `train 900, validation 100`."""
     return ", ".join(f"{split} {count:,}" for split, count in counts.items())
 
@@ -128,13 +128,13 @@ class CorpusEntry:
     """A named corpus; see `corpora.toml`."""
 
     name: str
-    kind: Kind  # one text, pairs of sentences, documents and questions about them, or texts with a class each
+    kind: CorpusKindName  # one text, pairs of sentences, documents and questions about them, or texts with a class each
     description: str
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
     origin: str = ""
     licence: str = ""
-    preset: str = ""  # trains on it by itself
+    preset: str = ""  # the preset that trains on this corpus
     # Of pairs: the source's, then the targets'; `NAME#de,en` asks for the other direction, or one of several
     languages: tuple[str, ...] | None = None
     characters: int | None = None
@@ -148,7 +148,7 @@ class CorpusEntry:
         return bool(self.remotes or self.hub)
 
     @property
-    def words(self) -> str:
+    def kind_label(self) -> str:
         """`text`, `documents`, `labelled` or `pairs, en → de`."""
         if self.languages is None:
             named = {"text": tr("text"), "documents": tr("documents"), "labelled": tr("labelled texts")}
@@ -161,11 +161,11 @@ class CorpusEntry:
         return sum(remote.max_bytes for remote in self.remotes)
 
     @property
-    def by_hand(self) -> bool:
+    def needs_manual_download(self) -> bool:
         """Whether a file has no fixed address: `data fetch` then takes it from a mirror folder only."""
         return not all(remote.url for remote in self.remotes)
 
-    def found(self, folders: Sequence[Path], enough: Callable[[Iterable[bool]], bool] = all) -> Path | None:
+    def find_files(self, folders: Sequence[Path], enough: Callable[[Iterable[bool]], bool] = all) -> Path | None:
         """Return its file, or the folder of its files, in the first data folder that has all of them, or
         `enough` of those in `instead`. With `any`, the loader reports what is missing of these.
         """
@@ -178,11 +178,11 @@ class CorpusEntry:
                 return place
         return None
 
-    def not_here(self, folders: Sequence[Path], meanwhile: str) -> InputError:
+    def missing_error(self, folders: Sequence[Path], meanwhile: str) -> InputError:
         """Return the error that says how to get its files; `meanwhile` is what works without them."""
         target = folders[-1] / self.remotes[0].file
-        names = listed(Path(remote.file).name for remote in self.remotes)
-        if self.by_hand:
+        names = comma_separated(Path(remote.file).name for remote in self.remotes)
+        if self.needs_manual_download:
             how = tr(
                 ", and it has no fixed download address: put {names} ({origin}) in {parent}",
                 names=names,
@@ -203,7 +203,7 @@ class CorpusEntry:
                 command_line=command_line("data", "fetch", self.name),
                 what=what,
             )
-        looked = listed(str(folder)[:120] for folder in folders)
+        looked = comma_separated(str(folder)[:120] for folder in folders)
         return InputError(
             tr(
                 "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",
@@ -222,27 +222,29 @@ C = TypeVar("C", bound=Corpus)
 class CorpusKind(Generic[C]):
     """A kind of corpus: how errors describe it, and what loads one, by name or by path."""
 
-    made: type[C]
+    corpus_class: type[C]
     noun: str
-    is_a: str  # what a corpus of this kind is, in a refusal
-    known: str  # what introduces the list of names
-    path: str  # what may be given instead of a name
-    yours: str  # the user's own files that may be given
-    signs: str  # characters that tell a path from a name
-    meanwhile: str  # what works before a download
-    takes: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
+    description: str  # what a corpus of this kind is, in a refusal
+    names_heading: str  # what introduces the list of names
+    path_hint: str  # what may be given instead of a name
+    own_files_hint: str  # the user's own files that may be given
+    path_characters: str  # characters that tell a path from a name
+    offline_hint: str  # what works before a download
+    accepts_path: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
     load_path: Callable[[DataConfig], C]
     # Loaders by registered name, given the file or folder, or None if it is generated; other named corpora are read
     # like a user's own files.
-    named: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
+    named_loaders: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
     # Vocabularies known without loading, by registered name: kind of tokenizer → number of tokens, and whether it is
     # only an upper bound.
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
-    selected: Callable[[str], tuple[str, tuple[str, ...] | None]] = lambda corpus: (corpus, None)
+    split_selector: Callable[[str], tuple[str, tuple[str, ...] | None]] = lambda corpus: (corpus, None)
     preset: str = ""  # a preset that can train on any corpus of this kind
     # Makes a path mean the same from any folder.
-    portable: Callable[[str], str] = lambda path: str(Path(path).expanduser().resolve()) if is_there(path) else path
+    make_portable: Callable[[str], str] = lambda path: (
+        str(Path(path).expanduser().resolve()) if is_there(path) else path
+    )
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.data.corpus import Remote
 
@@ -28,7 +28,7 @@ ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 OpenUrl = Callable[[str, int], http.client.HTTPResponse]
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 class _HttpsOnly(urllib.request.HTTPRedirectHandler):
@@ -48,7 +48,7 @@ def open_url(url: str, start: int) -> http.client.HTTPResponse:
     return response
 
 
-def located(url: str) -> str:
+def apply_endpoint(url: str) -> str:
     """Return the URL with Hugging Face's host replaced by HF_ENDPOINT, if set."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/")
     host = "https://huggingface.co/"
@@ -59,14 +59,14 @@ def fetch(
     remote: Remote,
     folder: Path,
     *,
-    progress: Progress = lambda done, size: None,
+    progress: ProgressCallback = lambda done, size: None,
     opener: OpenUrl = open_url,
 ) -> Path:
     """Put a remote file in its place under a data folder, unless it is there and intact. It is copied from the folder
     TUI_TRANSFORMER_MIRROR, which has the same layout, if that is set; `progress` is called with bytes so far and the
     cap. Raises InputError: no network, a wrong hash, too large, or a folder that cannot be written.
     """
-    target, url = folder / remote.file, located(remote.url)
+    target, url = folder / remote.file, apply_endpoint(remote.url)
     expected = remote.sha256 or recorded_sha256(target)
     if target.is_file():
         there = sha256_of(target)
@@ -104,7 +104,7 @@ def fetch(
                 tr(
                     "{file}: this file has no fixed download address; {by_hand}",
                     file=remote.file,
-                    by_hand=_by_hand(remote, target),
+                    by_hand=_manual_hint(remote, target),
                 )
             )
         else:
@@ -117,7 +117,7 @@ def fetch(
             if remote.sha256 is None:
                 advice = tr(
                     "If the file was changed on purpose, delete {record_of} to accept the new version",
-                    record_of=record_of(target),
+                    record_of=sha256_path(target),
                 )
             raise InputError(
                 tr(
@@ -136,7 +136,7 @@ def fetch(
                 "{url}: the server answered {code}; {by_hand}",
                 url=url,
                 code=error.code,
-                by_hand=_by_hand(remote, target),
+                by_hand=_manual_hint(remote, target),
             )
         ) from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
@@ -146,15 +146,15 @@ def fetch(
                 "{url}: cannot be downloaded ({reason}); {by_hand}",
                 url=url,
                 reason=reason,
-                by_hand=_by_hand(remote, target),
+                by_hand=_manual_hint(remote, target),
             )
         ) from None
     except OSError as error:
-        raise refused(tr("{target}: cannot be written", target=target), error) from None
+        raise write_error(tr("{target}: cannot be written", target=target), error) from None
     return target
 
 
-def _by_hand(remote: Remote, target: Path) -> str:
+def _manual_hint(remote: Remote, target: Path) -> str:
     how = (
         tr(
             "if you are offline, put the file at {target}, or set {mirror_variable} to a folder that has "
@@ -174,7 +174,7 @@ def _by_hand(remote: Remote, target: Path) -> str:
     )
 
 
-def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenUrl) -> None:
+def _download(url: str, part: Path, most: int, progress: ProgressCallback, opener: OpenUrl) -> None:
     done = part.stat().st_size if part.is_file() else 0
     if done >= most:  # left by something else; not the start of this file
         part.unlink()
@@ -214,7 +214,7 @@ def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenU
         response.close()
 
 
-def record_of(target: Path) -> Path:
+def sha256_path(target: Path) -> Path:
     """Return the path of the stored hash of a file trusted on first use, in `sha256sum`'s format."""
     return target.with_name(target.name + ".sha256")
 
@@ -222,7 +222,7 @@ def record_of(target: Path) -> Path:
 def recorded_sha256(target: Path) -> str | None:
     """Return the hash from this file's first fetch; None if there was none, or the record is damaged."""
     try:
-        words = record_of(target).read_text(encoding="ascii")[:200].split()
+        words = sha256_path(target).read_text(encoding="ascii")[:200].split()
     except (OSError, ValueError):
         return None
     return words[0] if words and len(words[0]) == 64 and set(words[0]) <= set("0123456789abcdef") else None
@@ -232,7 +232,7 @@ def _record(remote: Remote, target: Path, found: str) -> None:
     if remote.sha256 is not None or recorded_sha256(target) == found:
         return
     with contextlib.suppress(OSError):  # a read-only folder; the file itself is enough
-        record_of(target).write_text(f"{found}  {target.name}\n", encoding="ascii")
+        sha256_path(target).write_text(f"{found}  {target.name}\n", encoding="ascii")
 
 
 def sha256_of(path: Path) -> str:

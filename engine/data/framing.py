@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 
 def sha256_of_texts(*columns: Iterable[str]) -> str:
-    """Return the hash of columns of texts. A text's length in bytes precedes it, and a mark each column: moving a line
-    break, or a sentence to the other side, changes the hash.
+    """Return the hash of columns of texts. Each text is preceded by its length in bytes, and each column by a mark:
+    moving a line break, or a sentence to the other side, changes the hash.
     """
     digest = hashlib.sha256()
     for column in columns:
@@ -18,6 +18,6 @@ def sha256_of_texts(*columns: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def folded(sentence: str) -> str:
+def fold_case_and_spaces(sentence: str) -> str:
     """Return a sentence for comparison: without case, and with single spaces."""
     return " ".join(sentence.casefold().split())

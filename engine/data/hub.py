@@ -19,15 +19,15 @@ from typing import Any
 
 from engine.base.cache_folder import store
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, listed, reason, refused
+from engine.base.errors import InputError, comma_separated, reason, write_error
 from engine.base.language import tr
 from engine.base.plain_files import read_plain
 from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
-from engine.data.sources import INNER, READERS, Source, by_split, is_text, split_of
+from engine.data.sources import INNER, READERS, Source, group_by_split, is_text, split_of
 
 PREFIX = "hf:"
-NAMED = re.compile(
+NAME_PATTERN = re.compile(
     r"hf:(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)(?P<folder>(?:/[\w.-]+)*)(?:@(?P<revision>[\w./-]+))?(?::(?P<field>.+))?"
 )
 MAIN = "main"
@@ -43,14 +43,14 @@ class HubCorpus:
     field: str | None
 
     @property
-    def spelled(self) -> str:
+    def uri(self) -> str:
         inner = f"/{self.folder}" if self.folder else ""
         field = f":{self.field}" if self.field else ""
         return f"{PREFIX}{self.repository}{inner}@{self.revision}{field}"
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchedFiles:
     """What was fetched: the files of one commit."""
 
     folder: Path  # of the commit
@@ -58,11 +58,11 @@ class Fetched:
     files: tuple[str, ...]
 
 
-def parsed(corpus: str) -> HubCorpus | None:
+def parse(corpus: str) -> HubCorpus | None:
     """Return what `hf:…` names; None for anything else. Raises InputError: it names nothing."""
     if not corpus.startswith(PREFIX):
         return None
-    match = NAMED.fullmatch(corpus)
+    match = NAME_PATTERN.fullmatch(corpus)
     parts = corpus.removeprefix(PREFIX).split("/")
     if match is None or not {".", ".."}.isdisjoint(parts):
         raise InputError(
@@ -72,42 +72,42 @@ def parsed(corpus: str) -> HubCorpus | None:
     return HubCorpus(repository, match["folder"].strip("/"), match["revision"] or MAIN, match["field"])
 
 
-def _list_of(wanted: HubCorpus, folder: Path) -> Path:
+def _listing_path(wanted: HubCorpus, folder: Path) -> Path:
     key = hashlib.sha256(f"{wanted.folder}@{wanted.revision}".encode()).hexdigest()[:16]
     return folder / "hub" / wanted.repository / f"{key}.json"
 
 
-def found(wanted: HubCorpus, folders: Sequence[Path]) -> Fetched | None:
+def find_fetched(wanted: HubCorpus, folders: Sequence[Path]) -> FetchedFiles | None:
     """Return the fetched files of a corpus, from the first data folder that has all of them."""
     for folder in folders:
         try:
-            kept = json.loads(read_plain(_list_of(wanted, folder), MOST_LISTED))
+            kept = json.loads(read_plain(_listing_path(wanted, folder), MOST_LISTED))
             commit, files = str(kept["commit"]), tuple(str(file) for file in kept["files"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         place = folder / "hub" / wanted.repository / commit
-        if _is_plain(commit) and files and all(_is_plain(file) and (place / file).is_file() for file in files):
-            return Fetched(place, commit, files)
+        if _is_safe_path(commit) and files and all(_is_safe_path(file) and (place / file).is_file() for file in files):
+            return FetchedFiles(place, commit, files)
     return None
 
 
-def source(wanted: HubCorpus, fetched: Fetched, *, by_document: bool = True) -> Source:
+def make_source(wanted: HubCorpus, fetched: FetchedFiles, *, by_document: bool = True) -> Source:
     """Return the files of a corpus that was fetched, to be read."""
     files = [fetched.folder / file for file in fetched.files]
-    return Source(fetched.folder, wanted.field, by_split(fetched.folder, files), by_document)
+    return Source(fetched.folder, wanted.field, group_by_split(fetched.folder, files), by_document)
 
 
-def pinned(corpus: str, folders: Sequence[Path]) -> str:
+def pin_commit(corpus: str, folders: Sequence[Path]) -> str:
     """Return a corpus with the commit that was fetched in place of its branch, so that it stays the same."""
-    wanted = parsed(corpus)
-    kept = None if wanted is None else found(wanted, folders)
+    wanted = parse(corpus)
+    kept = None if wanted is None else find_fetched(wanted, folders)
     if wanted is None or kept is None:
         return corpus
-    return HubCorpus(wanted.repository, wanted.folder, kept.commit, wanted.field).spelled
+    return HubCorpus(wanted.repository, wanted.folder, kept.commit, wanted.field).uri
 
 
-def not_here(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
-    looked = listed(str(folder)[:120] for folder in folders)
+def missing_error(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
+    looked = comma_separated(str(folder)[:120] for folder in folders)
     return InputError(
         tr(
             "corpus '{name}' is not on this machine: run `{command_line}` to get it from the Hugging Face Hub (looked "
@@ -120,7 +120,7 @@ def not_here(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
     )
 
 
-def fetch(wanted: HubCorpus, folder: Path) -> Fetched:
+def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
     """Download the texts of a corpus into a data folder, and return them; what is there already is not fetched again.
     Raises InputError: no `huggingface_hub`, no network, no such corpus or revision, nothing to read in it, a damaged
     file.
@@ -132,7 +132,7 @@ def fetch(wanted: HubCorpus, folder: Path) -> Fetched:
         raise InputError(
             tr(
                 "{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'",
-                corpus=wanted.spelled,
+                corpus=wanted.uri,
             )
         ) from None
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
@@ -145,49 +145,49 @@ def fetch(wanted: HubCorpus, folder: Path) -> Fetched:
     try:
         info = api.dataset_info(wanted.repository, revision=wanted.revision, files_metadata=True)
         listing = {one.rfilename: one for one in info.siblings or ()}
-        commit, files = str(info.sha), chosen(wanted, [name for name in listing if _is_plain(name)])
-        if not _is_plain(commit):
+        commit, files = str(info.sha), choose_files(wanted, [name for name in listing if _is_safe_path(name)])
+        if not _is_safe_path(commit):
             raise ValueError(commit)
         place = folder / "hub" / wanted.repository / commit
         total, done = sum(listing[file].size or 0 for file in files), 0
-        progress = Progress(tr("fetching {corpus}", corpus=wanted.spelled), total)
+        progress = Progress(tr("fetching {corpus}", corpus=wanted.uri), total)
         for file in files:
             expected = getattr(listing[file].lfs, "sha256", None)
             path = place / file
             if not (path.is_file() and path.stat().st_size == listing[file].size):
-                progress.at(done)
+                progress.update(done)
                 api.hf_hub_download(
                     wanted.repository, file, repo_type="dataset", revision=commit, local_dir=place, force_download=False
                 )
                 if expected is not None and sha256_of(path) != expected:
                     path.unlink()
                     raise InputError(
-                        tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.spelled, file=file)
+                        tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file)
                     )
             done += listing[file].size or 0
-            progress.at(done)
+            progress.update(done)
     except InputError:
         raise
     except OSError as error:  # connection errors too
         if error.errno is not None and error.filename is not None:
-            raise refused(tr("{target}: cannot be written", target=folder), error) from None
-        raise _refused(wanted, error) from None
+            raise write_error(tr("{target}: cannot be written", target=folder), error) from None
+        raise _fetch_error(wanted, error) from None
     except Exception as error:  # the library's own exceptions, and those of its HTTP client
-        raise _refused(wanted, error) from None
+        raise _fetch_error(wanted, error) from None
     for revision in {wanted.revision, commit}:
         kept = HubCorpus(wanted.repository, wanted.folder, revision, None)
-        body = json.dumps({"corpus": kept.spelled, "commit": commit, "files": files}, indent=1).encode()
-        store(_list_of(kept, folder), lambda out, body=body: out.write(body))  # type: ignore[misc]
-    return Fetched(place, commit, tuple(files))
+        body = json.dumps({"corpus": kept.uri, "commit": commit, "files": files}, indent=1).encode()
+        store(_listing_path(kept, folder), lambda out, body=body: out.write(body))  # type: ignore[misc]
+    return FetchedFiles(place, commit, tuple(files))
 
 
-def _refused(wanted: HubCorpus, error: Exception) -> InputError:
+def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
     return InputError(
         tr(
             "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not "
             "public",
-            corpus=wanted.spelled,
+            corpus=wanted.uri,
             why=why,
             endpoint=ENDPOINT_VARIABLE,
             token=TOKEN_VARIABLE,
@@ -195,7 +195,7 @@ def _refused(wanted: HubCorpus, error: Exception) -> InputError:
     )
 
 
-def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
+def choose_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     """Return the texts in a corpus's folder: those directly in it, in data/ or in the folders of splits, or else those
     of the only folder that has any. Raises InputError: none, or several folders.
     """
@@ -212,13 +212,17 @@ def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
         return inside
     if not folders:
         raise InputError(
-            tr("{corpus}: no text files found (looked for .txt, {kinds})", corpus=wanted.spelled, kinds=listed(READERS))
+            tr(
+                "{corpus}: no text files found (looked for .txt, {kinds})",
+                corpus=wanted.uri,
+                kinds=comma_separated(READERS),
+            )
         )
     raise InputError(
         tr(
             "{corpus}: several folders contain text ({folders}); name one, as in {first}",
-            corpus=wanted.spelled,
-            folders=listed(folders[:8]),
+            corpus=wanted.uri,
+            folders=comma_separated(folders[:8]),
             first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",
         )
     )
@@ -228,7 +232,7 @@ def _is_direct(path: PurePosixPath) -> bool:
     return all(part == INNER or split_of(Path(part)) for part in path.parts[:-1])
 
 
-def _is_plain(name: str) -> bool:
+def _is_safe_path(name: str) -> bool:
     """Return whether a path from elsewhere stays in its folder."""
     parts: list[Any] = name.split("/")
     return "\\" not in name and ":" not in name and not any(part in ("", ".", "..") for part in parts)

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.config.tasks import Kind
+from engine.config.tasks import CorpusKindName
 from engine.data.corpus import CorpusEntry, Remote
 
 
@@ -22,30 +22,30 @@ def _entries() -> dict[str, CorpusEntry]:
 CORPORA = _entries()
 
 
-def kind_by_name(corpus: str) -> Kind | None:
+def kind_by_name(corpus: str) -> CorpusKindName | None:
     """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
     entry = CORPORA.get(corpus.partition("#")[0])
     return None if entry is None or (entry.languages is None and corpus != entry.name) else entry.kind
 
 
-def names_of(kind: Kind) -> list[str]:
+def names_of(kind: CorpusKindName) -> list[str]:
     """Return the names of one kind, those that need no download first."""
     return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: e.is_fetched) if entry.kind == kind]
 
 
-def place_of(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
+def local_path(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
     """Return the file or folder of a named corpus in the first data folder that has all of it."""
     if not entry.hub:
-        return entry.found(folders)
+        return entry.find_files(folders)
     from engine.data import hub  # it needs numpy, and the names do not
 
-    wanted = hub.parsed(entry.hub)
+    wanted = hub.parse(entry.hub)
     assert wanted is not None
-    kept = hub.found(wanted, folders)
+    kept = hub.find_fetched(wanted, folders)
     return None if kept is None else kept.folder
 
 
 def is_missing(name: str, folders: Sequence[Path]) -> bool:
     """Whether a named corpus has to be downloaded first; False for any other corpus."""
     entry = CORPORA.get(name.partition("#")[0])
-    return entry is not None and entry.is_fetched and place_of(entry, folders) is None
+    return entry is not None and entry.is_fetched and local_path(entry, folders) is None

@@ -14,16 +14,16 @@ import numpy as np
 from engine.base.language import tr
 from engine.base.progress import Progress
 from engine.config.sections import DataConfig
-from engine.data.cache import record_of
-from engine.data.overlap import LOOKED_AT
+from engine.data.cache import cached_record
+from engine.data.overlap import MAX_SAMPLE_BYTES
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
-from engine.data.splits import AnySplit, cuts, empty, first_of
+from engine.data.splits import AnySplit, empty_error, split_spans, training_part
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 
 VERSION, SIZES = 1, 2  # of what is kept
-STRETCHED = 4 * LOOKED_AT  # characters that are looked at for overlap
+SAMPLED_LENGTH = 4 * MAX_SAMPLE_BYTES  # characters that are looked at for overlap
 
 
 class LargeSplit(AnySplit):
@@ -55,11 +55,11 @@ class LargeSplit(AnySplit):
                 for window in _windows(self.pieces()):
                     yield window
                     done += len(window)
-                    progress.at(done)
+                    progress.update(done)
 
             return sizes_of_pieces(windows())._asdict()
 
-        return TextSizes(**record_of("sizes", (SIZES, self.sha256), counted))
+        return TextSizes(**cached_record("sizes", (SIZES, self.sha256), counted))
 
     def pieces(self, start: int = 0) -> Iterator[str]:
         at, begin = 0, self.start + start
@@ -74,18 +74,18 @@ class LargeSplit(AnySplit):
     def tokens(self, tokenizer: Tokenizer) -> TokenShards:
         return token_shards(self, tokenizer, self.source.path.name)
 
-    def stretches(self) -> str:
-        share = STRETCHED / max(1, self.length)
+    def overlap_sample(self) -> str:
+        share = SAMPLED_LENGTH / max(1, self.length)
         return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _windows(self.pieces()))
 
 
 def large_splits(source: Source, data: DataConfig) -> dict[str, LargeSplit]:
     fractions = (data.validation_fraction, data.test_fraction)
-    found = record_of("texts", (VERSION, source.identity, fractions), lambda: _looked_through(source, data))
+    found = cached_record("texts", (VERSION, source.fingerprint, fractions), lambda: _scan(source, data))
     return {split: LargeSplit(source, **facts) for split, facts in found.items()}
 
 
-def distinct(text: str) -> set[str]:
+def distinct_characters(text: str) -> set[str]:
     """Return the distinct characters of a text; faster than `set` if all are ASCII."""
     if not text.isascii():
         return set(text)
@@ -93,13 +93,13 @@ def distinct(text: str) -> set[str]:
     return {chr(code) for code in np.flatnonzero(counts).tolist()}
 
 
-def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
+def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
     lengths = _lengths(source)
     progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
-    rest = first_of(source.files)
+    rest = training_part(source.files)
     found: dict[str, dict[str, Any]] = {}
     for part, length in lengths.items():
-        spans = cuts(length, data, source.files) if part == rest else {part: (0, length)}
+        spans = split_spans(length, data, source.files) if part == rest else {part: (0, length)}
         hashes = {split: hashlib.sha256() for split in spans}
         seen: dict[str, set[str]] = {split: set() for split in spans}
         at = 0
@@ -108,10 +108,10 @@ def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any
                 inside = window[max(0, start - at) : max(0, stop - at)]
                 if inside:
                     hashes[split].update(inside.encode("utf-8", "surrogatepass"))
-                    seen[split] |= distinct(inside)
+                    seen[split] |= distinct_characters(inside)
             at += len(window)
             done += len(window)
-            progress.at(done)
+            progress.update(done)
         for split, (start, stop) in spans.items():
             characters = "".join(sorted(seen[split]))
             spot = {"part": part, "start": start, "stop": stop}
@@ -121,7 +121,10 @@ def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any
 
 def _lengths(source: Source) -> dict[str, int]:
     """Return the number of characters of each part."""
-    progress, done = Progress(tr("counting the characters in {name}", name=source.path.name), source.bytes), 0
+    progress, done = (
+        Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes),
+        0,
+    )
     found = {}
     for part in source.files:
         length, blank = 0, True
@@ -129,9 +132,9 @@ def _lengths(source: Source) -> dict[str, int]:
             blank = blank and window.isspace()
             length += len(window)
             done += len(window) if window.isascii() else len(window.encode("utf-8", "surrogatepass"))
-            progress.at(done)
+            progress.update(done)
         if blank:
-            raise empty(source, part)
+            raise empty_error(source, part)
         found[part] = length
     return found
 

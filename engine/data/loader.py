@@ -13,15 +13,15 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED, Batch, Objective, Places
-from engine.data.padding import sent
+from engine.data.objectives import IGNORED, Batch, Objective, TokenOrigins
+from engine.data.padding import copy_to_device
 from engine.data.shards import TokenShards
 from engine.data.tokenizers.protocol import Tokenizer
 
-COUNTED = 1 << 24  # tokens compared at a time
+CHUNK_TOKENS = 1 << 24  # tokens compared at a time
 
 
-class Examples(Protocol):
+class BatchStream(Protocol):
     """Batches of examples with their objective."""
 
     @property
@@ -30,12 +30,12 @@ class Examples(Protocol):
     def batch(self, step: int, micro: int) -> Batch:
         """Return micro-batch `micro` of optimizer step `step` (counted from 1). Pure."""
 
-    def probed(self) -> Tensor | Sequence[tuple[Batch, Places]]:
+    def probe_examples(self) -> Tensor | Sequence[tuple[Batch, TokenOrigins]]:
         """Return what the leak probe reads: (B, L) int64 text of which the objective makes examples, or the first rows
         of the first batch, each as a batch, with the places that they predict.
         """
 
-    def largest(self) -> tuple[int, int]:
+    def largest_batch(self) -> tuple[int, int]:
         """Return (step, micro-batch) of the largest batch of the first epoch."""
 
 
@@ -55,7 +55,7 @@ class StoredTokens:
         if isinstance(places, int):
             places = torch.tensor(places)
         found = self.shards[places if isinstance(places, slice) else places.cpu().numpy()]
-        return sent(torch.from_numpy(found.astype(np.int64)), self.device)
+        return copy_to_device(torch.from_numpy(found.astype(np.int64)), self.device)
 
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:
         whole = torch.from_numpy(self.shards[:].astype(np.int32))
@@ -68,23 +68,23 @@ class StoredTokens:
 TextTokens = Tensor | StoredTokens  # (n,) of a text
 
 
-def text_tokens(found: "NDArray[Any] | TokenShards") -> TextTokens:
+def wrap_tokens(found: "NDArray[Any] | TokenShards") -> TextTokens:
     return StoredTokens(found) if isinstance(found, TokenShards) else torch.from_numpy(found)
 
 
 def occurrences(tokens: TextTokens, token: int) -> int:
     """Return how often a token occurs in a text."""
-    starts = range(0, tokens.numel(), COUNTED)
-    return sum(int((tokens[start : start + COUNTED] == token).sum()) for start in starts)
+    starts = range(0, tokens.numel(), CHUNK_TOKENS)
+    return sum(int((tokens[start : start + CHUNK_TOKENS] == token).sum()) for start in starts)
 
 
-def places_of(tokens: TextTokens, token: int) -> Tensor:
+def token_positions(tokens: TextTokens, token: int) -> Tensor:
     """Return (m,) the places of a token in a text."""
-    starts = range(0, tokens.numel(), COUNTED)
-    return torch.cat([(tokens[at : at + COUNTED] == token).nonzero()[:, 0].cpu() + at for at in starts])
+    starts = range(0, tokens.numel(), CHUNK_TOKENS)
+    return torch.cat([(tokens[at : at + CHUNK_TOKENS] == token).nonzero()[:, 0].cpu() + at for at in starts])
 
 
-def boundary_of(config: RunConfig, tokenizer: Tokenizer) -> int | None:
+def boundary_token(config: RunConfig, tokenizer: Tokenizer) -> int | None:
     """Return the token that windows do not see across; None if they see across every token."""
     return tokenizer.end_of_text if config.task.continues and not config.data.across_documents else None
 
@@ -131,11 +131,11 @@ class TextBatches:
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
         if boundary is not None:  # the last one is past every window
             never = torch.tensor([tokens.numel() + length])
-            self._boundaries = torch.cat((places_of(self.tokens, boundary), never))
+            self._boundaries = torch.cat((token_positions(self.tokens, boundary), never))
 
     def windows(self, step: int, micro: int) -> Tensor:
         """Return (B, L) int64, as pure as the batches; B = 0 if an epoch's last step has no more."""
-        return self._taken(self.starts(step, micro))
+        return self._gather_windows(self.starts(step, micro))
 
     def starts(self, step: int, micro: int) -> Tensor:
         """Return the places (B, 1) where the windows start, on the CPU: a GPU need not be waited for."""
@@ -150,32 +150,34 @@ class TextBatches:
         starts = torch.randint(self.n_windows, (self.batch_size, 1), generator=generator)
         if self.boundary is None:
             return starts
-        first_half = self._to_boundary(starts) < self.objective.window // 2
-        return torch.where(first_half, starts + self._to_boundary(starts), starts).clamp(max=self.n_windows - 1)
+        first_half = self._distance_to_boundary(starts) < self.objective.window // 2
+        return torch.where(first_half, starts + self._distance_to_boundary(starts), starts).clamp(
+            max=self.n_windows - 1
+        )
 
-    def _to_boundary(self, starts: Tensor) -> Tensor:
+    def _distance_to_boundary(self, starts: Tensor) -> Tensor:
         """Return how far (B, 1) the first boundary is after the first token of each window."""
         return self._boundaries[torch.searchsorted(self._boundaries, starts + 1)] - starts
 
-    def _taken(self, starts: Tensor) -> Tensor:
+    def _gather_windows(self, starts: Tensor) -> Tensor:
         if isinstance(self.tokens, StoredTokens):
             return self.tokens[starts + self._window.cpu()]
-        return self.tokens[sent(starts, self.tokens.device) + self._window].long()
+        return self.tokens[copy_to_device(starts, self.tokens.device) + self._window].long()
 
     def batch(self, step: int, micro: int) -> Batch:
         starts = self.starts(step, micro)
-        made = self.objective.batch(self._taken(starts), mask_generator(self.seed, step, micro))
+        made = self.objective.batch(self._gather_windows(starts), mask_generator(self.seed, step, micro))
         if self.boundary is None:
             return made
         past = (made.tokens[:, 1:] == self.boundary).cumsum(1) > 0
         targets = torch.cat((made.targets[:, :1], made.targets[:, 1:].masked_fill(past, IGNORED)), 1)
-        left_out = (targets.shape[1] - self._to_boundary(starts)).clamp(min=0).sum()
+        left_out = (targets.shape[1] - self._distance_to_boundary(starts)).clamp(min=0).sum()
         return replace(made, targets=targets, n_targets=targets.numel() - int(left_out))
 
-    def probed(self) -> Tensor:
+    def probe_examples(self) -> Tensor:
         return self.windows(1, 0)
 
-    def largest(self) -> tuple[int, int]:
+    def largest_batch(self) -> tuple[int, int]:
         return 1, 0  # all have one size
 
 

@@ -1,8 +1,8 @@
 """Objectives: they turn windows of text into inputs and targets.
 
 `places` sends numbered places through the objective instead of tokens to find out which text ends up where, so the leak
-probe can ask the one question that matters: does a prediction depend on the text it predicts? No declaration can be
-wrong. B batch, T target time, S source time, L window.
+probe can ask the one question that matters: does a prediction depend on the text it predicts? Nothing is declared, so
+nothing can be declared wrongly. B batch, T target time, S source time, L window.
 """
 
 from abc import ABC, abstractmethod
@@ -17,8 +17,8 @@ from torch import Generator, Tensor
 from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.tasks import corrupted_lengths
-from engine.data.padding import Tokens, pad_rows, sent, stands_at
-from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
+from engine.data.padding import Tokens, copy_to_device, pad_rows, right_padded_positions
+from engine.data.spans import SPANS, Counts, move_span_to_end, random_cuts, replace_with_sentinels
 from engine.model.positions import Positions
 
 IGNORED = -100  # a target that is not scored; cross_entropy's default
@@ -31,7 +31,9 @@ class Batch:
     targets: Tensor  # (B, T) int64, `IGNORED` where nothing is predicted
     n_targets: int  # how many are predicted
     source: Tensor | None = None  # (B, S) int64, what the encoder of an encoder-decoder reads
-    source_at: Positions | None = None  # positions of the source's tokens, if padded; without a source, of `tokens`
+    source_positions: Positions | None = (
+        None  # positions of the source's tokens, if padded; without a source, of `tokens`
+    )
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
@@ -39,14 +41,14 @@ class Batch:
 
     @property
     def inputs(self) -> "tuple[Tensor | Positions, ...]":
-        return self.texts if self.source_at is None else (*self.texts, self.source_at)
+        return self.texts if self.source_positions is None else (*self.texts, self.source_positions)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
         """Yield the same rows in several smaller batches, none of them empty."""
         none = [None] * how_many
         places: Sequence[Positions | None] = none
-        if self.source_at is not None:
-            places = [Positions(index, one_side=True) for index in self.source_at.index.chunk(how_many)]
+        if self.source_positions is not None:
+            places = [Positions(index, one_sided_padding=True) for index in self.source_positions.index.chunk(how_many)]
         rows = zip(
             self.tokens.chunk(how_many),
             self.targets.chunk(how_many),
@@ -58,7 +60,7 @@ class Batch:
             if targets.numel():
                 yield type(self)(tokens, targets, 0, source, at)
 
-    def at_targets(self, logits: Tensor) -> Tensor:
+    def target_logits(self, logits: Tensor) -> Tensor:
         """Return a network's logits (B, T, V) where the targets are: one for each token."""
         return logits
 
@@ -67,20 +69,20 @@ class PooledBatch(Batch):
     """Texts with one target each (B, 1): the logits of a text are the mean of its tokens'.
 
     The head is linear, so this is a head on the mean of the last hidden states. Unlike the last token's, the mean does
-    not have to carry the whole text through one position, and every token learns from every text. Padding has no vote;
-    `source_at` are the positions of the tokens.
+    not have to carry the whole text through one position, and every token learns from every text. Padding is left out;
+    the positions are those of the tokens.
     """
 
-    def at_targets(self, logits: Tensor) -> Tensor:
+    def target_logits(self, logits: Tensor) -> Tensor:
         """(B, T, C) → (B, 1, C)"""
-        if self.source_at is None or self.source_at.index.shape[1] != logits.shape[1]:
+        if self.source_positions is None or self.source_positions.index.shape[1] != logits.shape[1]:
             return logits.mean(1, keepdim=True)
-        real = (self.source_at.index >= 0)[..., None]
+        real = (self.source_positions.index >= 0)[..., None]
         return torch.where(real, logits, 0.0).sum(1, keepdim=True) / real.sum(1, keepdim=True)
 
 
 @dataclass(frozen=True)
-class Places:
+class TokenOrigins:
     """The text behind an example's inputs and targets, as window places; −1 for special tokens.
 
     Places are those of the target if its order is not the text's, or if the source is given.
@@ -93,16 +95,16 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class TokenPrompt:
     """The text before the part that a model writes, and how that part ends."""
 
     tokens: Tokens  # (T,) the decoder's input before it writes, at least one token
     end: int  # the token that ends the answer
     source: Tokens | None = None  # (S,) what the encoder of an encoder-decoder reads
-    marks: tuple[int, ...] = ()  # special tokens it may write besides the end
+    extra_allowed: tuple[int, ...] = ()  # special tokens it may write besides the end
 
     @property
-    def read(self) -> Tokens:
+    def input_tokens(self) -> Tokens:
         """What it asks about: the source, or without one all that comes before the answer."""
         return self.tokens if self.source is None else self.source
 
@@ -111,9 +113,9 @@ class Objective(ABC):
     """Builds examples; special tokens are numbered after the text's `vocab_size` tokens."""
 
     conditional = False  # the target is a function of a given source: a text's entropy does not bound its loss
-    hides = False  # it predicts tokens hidden by special tokens, from both sides
-    rearranges = False  # the text is predicted in a different order, drawn by its generator
-    pools = False  # one prediction is read off a whole text
+    predicts_hidden = False  # it predicts tokens hidden by special tokens, from both sides
+    reorders_text = False  # the text is predicted in a different order, drawn by its generator
+    pools_logits = False  # one prediction is read off a whole text
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
@@ -125,29 +127,29 @@ class Objective(ABC):
         """Return the batch of (B, L) windows. Any randomness comes from the generator (CPU)."""
 
 
-def places(objective: Objective, generator: Generator | None = None) -> Places | None:
+def token_origins(objective: Objective, generator: Generator | None = None) -> TokenOrigins | None:
     """Return the places in an example; None if every input may be seen except hidden ones."""
-    if objective.hides:
+    if objective.predicts_hidden:
         return None
     numbered = torch.arange(FIRST_PLACE, FIRST_PLACE + objective.window)[None]
     batch = objective.batch(numbered, generator or Generator().manual_seed(0))
     answers, tokens = (part[0] - FIRST_PLACE for part in (batch.targets, batch.tokens))
     source = None if batch.source is None else batch.source[0] - FIRST_PLACE
-    if not (objective.conditional or objective.rearranges):
-        return Places(answers, tokens.clamp(min=-1), source)
-    found = places_in_target(batch)
+    if not (objective.conditional or objective.reorders_text):
+        return TokenOrigins(answers, tokens.clamp(min=-1), source)
+    found = origins_in_target(batch)
     return replace(found, source=None) if objective.conditional else found
 
 
-def places_in_target(numbered: Batch) -> Places:
+def origins_in_target(numbered: Batch) -> TokenOrigins:
     """Return the places in a batch of one row; its predicted tokens are `numbered`."""
     answers = numbered.targets[0].tolist()
     predicted = {place: t for t, place in enumerate(answers) if place >= FIRST_PLACE}
     texts = [torch.tensor([predicted.get(at, -1) for at in part[0].tolist()]) for part in numbered.texts]
-    return Places(torch.arange(len(answers)), texts[-1], texts[0] if len(texts) > 1 else None)
+    return TokenOrigins(torch.arange(len(answers)), texts[-1], texts[0] if len(texts) > 1 else None)
 
 
-def numbered(tokens: Tokens) -> Tokens:
+def number_tokens(tokens: Tokens) -> Tokens:
     """Return (T,) the place of each token of a text, counted from `FIRST_PLACE`."""
     return FIRST_PLACE + np.arange(len(tokens), dtype=np.int64)
 
@@ -159,19 +161,19 @@ class Masked(Objective):
     stay, drawn anew for each batch. Only scored places count.
     """
 
-    hides = True
+    predicts_hidden = True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        self.scored = max(1, round(config.objective.mask_fraction * self.window))
+        self.n_scored = max(1, round(config.objective.mask_fraction * self.window))
         self.mask = self.special[MASK]
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, T) → (B, T) tokens with gaps, and targets
-        chosen = torch.rand(windows.shape, generator=generator).argsort(-1)[:, : self.scored]
+        chosen = torch.rand(windows.shape, generator=generator).argsort(-1)[:, : self.n_scored]
         fate = torch.rand(chosen.shape, generator=generator)
         drawn = torch.randint(self.vocab_size, chosen.shape, generator=generator)
-        chosen, fate, drawn = (sent(x, windows.device) for x in (chosen, fate, drawn))
+        chosen, fate, drawn = (copy_to_device(x, windows.device) for x in (chosen, fate, drawn))
         truth = windows.gather(1, chosen)
         shown = torch.where(fate < 0.8, self.mask, torch.where(fate < 0.9, drawn, truth))
         targets = torch.full_like(windows, IGNORED).scatter(1, chosen, truth)
@@ -193,22 +195,22 @@ class Transcribe(Objective):
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, S) → (B, S) source, tokens and targets
-        targets = self.written(windows)
+        targets = self.make_target(windows)
         start = torch.full_like(targets[:, :1], self.start)
         source = windows if self.source_tokens is None else windows.remainder(self.source_tokens)
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
-    def written(self, source: Tensor) -> Tensor:
-        """(B, S) → (B, S), what is written of it."""
+    def make_target(self, source: Tensor) -> Tensor:
+        """(B, S) → (B, S), the target of each source."""
         return source
 
 
-class Joined(Objective):
+class JoinedPairs(Objective):
     """`source ⟨start⟩ target ⟨end⟩` in one text: what follows the start token is predicted, each token from all before
     it. A window's first half is the source.
     """
 
-    rearranges = True
+    reorders_text = True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -220,12 +222,12 @@ class Joined(Objective):
         return joined_rows(list(rows[:, :read]), ended, self.start, self.pad, windows.device)
 
 
-def of_pairs(config: RunConfig, vocab_size: int) -> Objective:
-    return (Transcribe if config.has_source else Joined)(config, vocab_size)
+def pair_objective(config: RunConfig, vocab_size: int) -> Objective:
+    return (Transcribe if config.has_source else JoinedPairs)(config, vocab_size)
 
 
 class Reverse(Transcribe):
-    def written(self, source: Tensor) -> Tensor:
+    def make_target(self, source: Tensor) -> Tensor:
         return source.flip(1)
 
 
@@ -255,40 +257,40 @@ class Shifted(NextToken):
     source, tokens, targets = slice(None, -1), slice(1, -1), slice(2, None)
 
 
-class Corrupts(Objective):
+class CorruptionObjective(Objective):
     """Removes spans from n documents; a row has one side, or a source and a target."""
 
-    rearranges = True
+    reorders_text = True
 
     @abstractmethod
-    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
         """Return (n,) the number of tokens read of each document, from its beginning."""
 
     @abstractmethod
-    def sides(self, cuts: Counts) -> Counts:
+    def side_lengths(self, cuts: Counts) -> Counts:
         """Return (n, sides) row lengths, in tokens, for documents of these lengths."""
 
     @abstractmethod
-    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
         """Return the batch of documents that are already cut; the generator draws the spans."""
 
     @abstractmethod
-    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+    def gap_prompt(self, parts: Sequence[Tokens]) -> TokenPrompt:
         """Return the prompt of a text with gaps, as if they had been masked; `parts` are the texts around them."""
 
     @abstractmethod
-    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
+    def example(self, document: Tokens, generator: Generator) -> tuple[TokenPrompt, Tokens]:
         """Corrupt a document; return the prompt and (T,) what was taken out, with sentinels but without the end."""
 
-    def begun(self, text: Tokens) -> Prompt | None:
+    def continuation_prompt(self, text: Tokens) -> TokenPrompt | None:
         """Return the prompt of a text that goes on without a gap; None if the model predicts only what is masked."""
         return None
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
+        return self.corrupt(list(windows.cpu().numpy()), generator, windows.device)
 
 
-class SpanCorruption(Corrupts):
+class SpanCorruption(CorruptionObjective):
     """`prefix ⁇ suffix ⁇ span ⁇`, each token predicted from those before it (CS224N, assignment 5).
 
     All but padding is scored, as in the assignment. `engine.data.spans` draws the span.
@@ -299,71 +301,76 @@ class SpanCorruption(Corrupts):
         self.pad, self.mask = self.special[PAD], self.special[MASK]
         self.draw, self.fraction = SPANS[config.objective.span_form], config.objective.span_fraction
 
-    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
         return random_cuts(lengths, self.window, generator)
 
-    def sides(self, cuts: Counts) -> Counts:
+    def side_lengths(self, cuts: Counts) -> Counts:
         return cuts[:, None] + (MASKS_IN_A_ROW - 1)
 
-    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
         lengths = np.array([len(document) for document in documents], dtype=np.int64)
         spans = zip(*self.draw(lengths, self.fraction, generator), strict=True)
         rows = [
-            rearranged(document, int(start), int(size), self.mask)
+            move_span_to_end(document, int(start), int(size), self.mask)
             for document, (start, size) in zip(documents, spans, strict=True)
         ]
         return shifted_rows(rows, [0] * len(rows), self.pad, device)
 
-    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+    def gap_prompt(self, parts: Sequence[Tokens]) -> TokenPrompt:
         prefix, suffix = parts
         mark = np.array([self.mask], dtype=np.int64)
-        return Prompt(np.concatenate((prefix, mark, suffix, mark)), self.mask)
+        return TokenPrompt(np.concatenate((prefix, mark, suffix, mark)), self.mask)
 
-    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
-        batch = self.corrupted([document], generator)
+    def example(self, document: Tokens, generator: Generator) -> tuple[TokenPrompt, Tokens]:
+        batch = self.corrupt([document], generator)
         row = np.concatenate((batch.tokens[0, :1].numpy(), batch.targets[0].numpy()))
         last_mark = int(np.flatnonzero(row == self.mask)[1])
-        return Prompt(row[: last_mark + 1], self.mask), row[last_mark + 1 : -1]
+        return TokenPrompt(row[: last_mark + 1], self.mask), row[last_mark + 1 : -1]
 
-    def begun(self, text: Tokens) -> Prompt:
-        return Prompt(text, self.mask)
+    def continuation_prompt(self, text: Tokens) -> TokenPrompt:
+        return TokenPrompt(text, self.mask)
 
 
-class SentinelSpans(Corrupts):
+class SentinelSpans(CorruptionObjective):
     """`text ① text ②` is read and `① span ② span ③` is written (Raffel et al. 2020, T5, §3.1.4)."""
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
         self.pad, self.start = self.special[PAD], self.special[START]
-        self.first = self.start + 1
-        self.share = (config.objective.mask_fraction, config.objective.span_mean)
+        self.first_sentinel = self.start + 1
+        self.span_parameters = (config.objective.mask_fraction, config.objective.span_mean)
 
-    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
         # Nothing is drawn: a document is cut only to fit the source.
         return np.minimum(lengths, self.window)
 
-    def sides(self, cuts: Counts) -> Counts:
-        return np.array([corrupted_lengths(int(cut), *self.share) for cut in cuts], dtype=np.int64).reshape(-1, 2)
+    def side_lengths(self, cuts: Counts) -> Counts:
+        return np.array([corrupted_lengths(int(cut), *self.span_parameters) for cut in cuts], dtype=np.int64).reshape(
+            -1, 2
+        )
 
-    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        rows = [with_sentinels(document, *self.share, self.first, generator) for document in documents]
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+        rows = [
+            replace_with_sentinels(document, *self.span_parameters, self.first_sentinel, generator)
+            for document in documents
+        ]
         sources, targets = zip(*rows, strict=True)
-        return written_from(sources, targets, self.start, self.pad, device)
+        return source_target_batch(sources, targets, self.start, self.pad, device)
 
-    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+    def gap_prompt(self, parts: Sequence[Tokens]) -> TokenPrompt:
         gaps = len(parts) - 1  # at most one per sentinel
-        sentinels = [np.array([self.first + i], dtype=np.int64) for i in range(gaps)]
+        sentinels = [np.array([self.first_sentinel + i], dtype=np.int64) for i in range(gaps)]
         read = [part for pair in zip(parts, sentinels, strict=False) for part in pair]
-        before = np.array([self.start, self.first], dtype=np.int64)
-        marks = tuple(range(self.first + 1, self.first + gaps))
-        return Prompt(before, self.first + gaps, np.concatenate((*read, parts[-1])), marks)
+        before = np.array([self.start, self.first_sentinel], dtype=np.int64)
+        marks = tuple(range(self.first_sentinel + 1, self.first_sentinel + gaps))
+        return TokenPrompt(before, self.first_sentinel + gaps, np.concatenate((*read, parts[-1])), marks)
 
-    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
-        batch = self.corrupted([document], generator)
+    def example(self, document: Tokens, generator: Generator) -> tuple[TokenPrompt, Tokens]:
+        batch = self.corrupt([document], generator)
         assert batch.source is not None
         targets = batch.targets[0].numpy()
-        marks = tuple(range(self.first, int(targets[-1])))
-        return Prompt(batch.tokens[0, :1].numpy(), int(targets[-1]), batch.source[0].numpy(), marks), targets[:-1]
+        marks = tuple(range(self.first_sentinel, int(targets[-1])))
+        return TokenPrompt(batch.tokens[0, :1].numpy(), int(targets[-1]), batch.source[0].numpy(), marks), targets[:-1]
 
 
 class QuestionAnswer(Objective):
@@ -375,55 +382,57 @@ class QuestionAnswer(Objective):
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
         self.pad, self.mask = self.special[PAD], self.special[MASK]
-        self.conditional, self.rearranges = config.has_source, not config.has_source
+        self.conditional, self.reorders_text = config.has_source, not config.has_source
         # Of a text that is made into a question.
-        self.read = config.model.source_tokens if config.has_source else max(1, self.window // 2)
+        self.n_read = config.model.source_tokens if config.has_source else max(1, self.window // 2)
 
-    def sides(self, questions: Sequence[Tokens], answers: Sequence[Tokens]) -> Counts:
+    def side_lengths(self, questions: Sequence[Tokens], answers: Sequence[Tokens]) -> Counts:
         lengths = np.array([(len(q), len(a) + 1) for q, a in zip(questions, answers, strict=True)], dtype=np.int64)
         return lengths if self.conditional else lengths.sum(1, keepdims=True)
 
-    def answered(
+    def answer_batch(
         self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
     ) -> Batch:
         ended = [np.append(answer, self.mask) for answer in answers]
         if self.conditional:
-            return written_from(questions, ended, self.mask, self.pad, device)
+            return source_target_batch(questions, ended, self.mask, self.pad, device)
         return joined_rows(questions, ended, self.mask, self.pad, device, before=1)
 
-    def asked(self, question: Tokens) -> Prompt:
+    def make_prompt(self, question: Tokens) -> TokenPrompt:
         """`question ⁇`; the answer ends with ⁇."""
         mark = np.array([self.mask], dtype=np.int64)
         if self.conditional:
-            return Prompt(mark, self.mask, question)
-        return Prompt(np.concatenate((question, mark)), self.mask)
+            return TokenPrompt(mark, self.mask, question)
+        return TokenPrompt(np.concatenate((question, mark)), self.mask)
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """Return the batch of (B, L) texts: the first part is the question, the rest the answer."""
         rows = windows.cpu().numpy()
-        return self.answered(list(rows[:, : self.read]), list(rows[:, self.read :]), windows.device)
+        return self.answer_batch(list(rows[:, : self.n_read]), list(rows[:, self.n_read :]), windows.device)
 
 
 class Classification(Objective):
     """The class of a text. In a window for the leak probe, the first token stands for the class, the rest is read."""
 
-    conditional = pools = True
+    conditional = pools_logits = True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
         self.pad, self.unknown = self.special[PAD], self.special[UNK]
 
-    def classified(
+    def class_batch(
         self, texts: Sequence[Tokens], classes: Sequence[int], device: torch.device | str = "cpu"
     ) -> PooledBatch:
         """Return the batch of texts, at least one token each, and their classes."""
         targets = torch.tensor(list(classes), dtype=torch.int64)[:, None]
-        at = stands_at([len(text) for text in texts], device)
-        return PooledBatch(sent(pad_rows(texts, self.pad), device), sent(targets, device), len(texts), None, at)
+        at = right_padded_positions([len(text) for text in texts], device)
+        return PooledBatch(
+            copy_to_device(pad_rows(texts, self.pad), device), copy_to_device(targets, device), len(texts), None, at
+        )
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         rows = windows.cpu().numpy()
-        return self.classified(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
+        return self.class_batch(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
 
 
 def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:
@@ -432,7 +441,7 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
     """
     tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
     targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
-    return Batch(sent(tokens, device), sent(targets, device), int((targets != IGNORED).sum()))
+    return Batch(copy_to_device(tokens, device), copy_to_device(targets, device), int((targets != IGNORED).sum()))
 
 
 def joined_rows(
@@ -450,7 +459,7 @@ def joined_rows(
     return shifted_rows(rows, [len(first) - before for first in given], pad, device)
 
 
-def written_from(
+def source_target_batch(
     sources: Sequence[Tokens],
     targets: Sequence[Tokens],
     start: int,
@@ -461,12 +470,14 @@ def written_from(
     """Return a batch of targets written from sources; `start` precedes them, and no end is added."""
     tokens = pad_rows([target[:-1] for target in targets], pad, first=start)
     scored = pad_rows(targets, IGNORED)
-    at = stands_at([len(source) for source in sources], device)
-    source = sent(pad_rows(sources, pad if source_pad is None else source_pad), device)
-    return Batch(sent(tokens, device), sent(scored, device), int((scored != IGNORED).sum()), source, at)
+    at = right_padded_positions([len(source) for source in sources], device)
+    source = copy_to_device(pad_rows(sources, pad if source_pad is None else source_pad), device)
+    return Batch(
+        copy_to_device(tokens, device), copy_to_device(scored, device), int((scored != IGNORED).sum()), source, at
+    )
 
 
-def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
+def corruption_objective(config: RunConfig, vocab_size: int) -> CorruptionObjective:
     return (SentinelSpans if config.objective.has_sentinels else SpanCorruption)(config, vocab_size)
 
 

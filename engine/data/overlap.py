@@ -21,31 +21,34 @@ from numpy.typing import NDArray
 
 from engine.base.language import english
 from engine.data.corpus import END_OF_TEXT
-from engine.data.framing import folded
+from engine.data.framing import fold_case_and_spaces
 from engine.data.text_sizes import SPACELESS
 from engine.runs.verdict import OK, OVERLAP, REPEATED, Verdict
 
 if TYPE_CHECKING:
     from engine.data.parallel.pairs import Pairs
 
-MUCH = 0.10  # share at which scores on the split are no longer compared
-LITTLE = 0.001  # share below which nothing is reported
+VOID_SHARE = 0.10  # share at which scores on the split are no longer compared
+MIN_REPORTED_SHARE = 0.001  # share below which nothing is reported
 PASSAGE = 200  # bytes of UTF-8
-LOOKED_AT = 2_000_000  # bytes of held-out text; longer text is sampled in evenly spaced stretches
+MAX_SAMPLE_BYTES = 2_000_000  # bytes of held-out text; longer text is sampled in evenly spaced stretches
 STRETCH = 1 << 16  # bytes
 PIECE = 1 << 17  # characters of training text hashed at once
 TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
-SHOWN = 60  # characters of an example
-LEAST, LEAST_SPACELESS = 20, 8  # characters of a line or document that counts; the second in scripts without spaces
-MOST = 50_000  # distinct lines, and documents, that are looked up; of more, a sample
-LONGEST = 1 << 20  # characters; a longer line or document is compared in parts
+EXAMPLE_LENGTH = 60  # characters of an example
+MIN_UNIT_LENGTH, MIN_SPACELESS_LENGTH = (
+    20,
+    8,
+)  # characters of a line or document that counts; the second in scripts without spaces
+MAX_UNITS = 50_000  # distinct lines, and documents, that are looked up; of more, a sample
+MAX_UNIT_LENGTH = 1 << 20  # characters; a longer line or document is compared in parts
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
 
 Hashes = NDArray[np.uint64]
 
 # By the unit: what is said of an overlap, and what if there is none.
-SAID = {
+SENTENCES = {
     "text": (
         english("{share} of the {split} text also appears word for word in the training text"),
         english(
@@ -82,7 +85,7 @@ SAID = {
     ),
 }
 # What is added about documents and lines that appear whole.
-WHOLE = {
+WHOLE_SENTENCES = {
     "documents": english("{said}; distinct documents found there whole: {seen:,} of {total:,} ({share})"),
     "lines": english(
         "{said}; distinct lines of {least} characters or more found there whole: {seen:,} of {total:,} ({share})"
@@ -110,61 +113,63 @@ class Overlap:
         return self.seen / self.total
 
     @property
-    def known(self) -> float:
+    def largest_share(self) -> float:
         """The share seen of passages, documents or rows, whichever is larger: too much of it voids a score."""
         return max(self.share, 0.0 if self.generated else self.documents_seen / max(1, self.documents))
 
     @property
-    def repeated(self) -> float:
+    def repeated_line_share(self) -> float:
         """The share of distinct lines seen."""
         return self.lines_seen / max(1, self.lines)
 
     @property
-    def much(self) -> bool:
-        return self.known >= MUCH
+    def voids_score(self) -> bool:
+        return self.largest_share >= VOID_SHARE
 
     @property
-    def repeats(self) -> bool:
-        return self.repeated >= MUCH and not self.generated
+    def has_repeated_lines(self) -> bool:
+        return self.repeated_line_share >= VOID_SHARE and not self.generated
 
     @property
     def verdict(self) -> Verdict:
         """Return whether so much of the held-out split is in training that its score measures memorization."""
-        if not self.much and not self.repeats:
-            return Verdict("overlap", "before", 0, OK, self.known, self.said)
-        if not self.much:
+        if not self.voids_score and not self.has_repeated_lines:
+            return Verdict("overlap", "before", 0, OK, self.largest_share, self.sentence)
+        if not self.voids_score:
             why = english(
                 "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
                 "remove duplicates from the corpus, then train again",
-                said=self.said,
+                said=self.sentence,
             )
-            return Verdict("overlap", "before", 0, REPEATED, self.repeated, why)
+            return Verdict("overlap", "before", 0, REPEATED, self.repeated_line_share, why)
         why = english(
             "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from "
             "the corpus or hold out different text, then train again",
-            said=self.said,
+            said=self.sentence,
         )
-        return Verdict("overlap", "before", 0, OVERLAP, self.known, why)
+        return Verdict("overlap", "before", 0, OVERLAP, self.largest_share, why)
 
     @property
-    def worth_saying(self) -> bool:
-        return self.known >= LITTLE or self.repeats
+    def is_reportable(self) -> bool:
+        return self.largest_share >= MIN_REPORTED_SHARE or self.has_repeated_lines
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """Return a sentence without its full stop, with the shares and an example."""
-        said, none = SAID[self.of]
+        said, none = SENTENCES[self.of]
         units = (("documents", self.documents_seen, self.documents), ("lines", self.lines_seen, self.lines))
         whole = [(unit, seen, total) for unit, seen, total in units if seen]
         if whole and not self.seen:
             said = english("no passage of {passage} bytes of the {split} text appears in the training text")
         both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
         values: dict[str, Any] = {"split": self.split, "seen": self.seen, "total": self.total, "both": both}
-        values |= {"share": _percent(self.share), "passage": PASSAGE, "least": LEAST}
+        values |= {"share": _percent(self.share), "passage": PASSAGE, "least": MIN_UNIT_LENGTH}
         values["whole"] = english(", no document") if self.documents else ""
         said = (said if self.seen or whole else none).format(**values)
         for unit, seen, total in whole:
-            said = WHOLE[unit].format(said=said, share=_percent(seen / total), seen=seen, total=total, least=LEAST)
+            said = WHOLE_SENTENCES[unit].format(
+                said=said, share=_percent(seen / total), seen=seen, total=total, least=MIN_UNIT_LENGTH
+            )
         if self.sampled and whole:
             said = english("{said}; only a sample of these was looked up", said=said)
         return english("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
@@ -180,14 +185,14 @@ def text_overlap(
     both; None without text. `whole`: the held-out text in pieces, if `held_out` is only stretches of it.
     """
     lines, documents = _Units("\n"), _Units(END_OF_TEXT)
-    pieces = lines.passed(_pieces((held_out,) if whole is None else whole), lines.add)
-    deque(documents.passed(pieces, documents.add), maxlen=0)
-    pieces = lines.passed(_pieces(train), lines.look_up)
+    pieces = lines.pass_through(_rechunk((held_out,) if whole is None else whole), lines.add)
+    deque(documents.pass_through(pieces, documents.add), maxlen=0)
+    pieces = lines.pass_through(_rechunk(train), lines.look_up)
     if documents.marked:
-        pieces = documents.passed(pieces, documents.look_up)
+        pieces = documents.pass_through(pieces, documents.look_up)
     else:  # one text without documents
         documents.known.clear()
-    found = _overlap("text", split, *_looked_up(held_out.encode("utf-8", "surrogatepass"), pieces))
+    found = _overlap("text", split, *_find_passages(held_out.encode("utf-8", "surrogatepass"), pieces))
     return found and replace(
         found,
         example=found.example or documents.example or lines.example,
@@ -202,17 +207,17 @@ def text_overlap(
 
 def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
     """Like `text_overlap`, but a document equal to one in training, ignoring case and punctuation, counts in full."""
-    known, alone = set(words_alone(train)), words_alone(held_out)
+    known, alone = set(strip_punctuation(train)), strip_punctuation(held_out)
     encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
     whole = b"".join(encoded)
-    looked_at, seen = _looked_up(whole, (f"{text}\n" for text in train))
+    looked_at, seen = _find_passages(whole, (f"{text}\n" for text in train))
     if len(looked_at) == len(whole):
         start = 0
         for text, raw in zip(alone, encoded, strict=True):
             if text in known:
                 seen[start : start + len(raw)] = True
             start += len(raw)
-    found, asked = _overlap("documents", split, looked_at, seen), set(filter(_counts, alone))
+    found, asked = _overlap("documents", split, looked_at, seen), set(filter(_is_long_enough, alone))
     return found and replace(found, documents=len(asked), documents_seen=len(asked & known))
 
 
@@ -222,15 +227,15 @@ def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | Non
         return None
     sides = []
     for known, asked in ((train.sources, held_out.sources), (train.targets, held_out.targets)):
-        there = set(words_alone(known))
-        sides.append([sentence in there for sentence in words_alone(asked)])
+        there = set(strip_punctuation(known))
+        sides.append([sentence in there for sentence in strip_punctuation(asked)])
     either = [i for i, pair in enumerate(zip(*sides, strict=True)) if any(pair)]
     both = [i for i in either if sides[0][i] and sides[1][i]]
     example = ""
     if either:
         first = (both or either)[0]
         example = (held_out.sources if sides[0][first] else held_out.targets)[first]
-    return Overlap("pairs", split, len(either), len(held_out), shortened(example), len(both))
+    return Overlap("pairs", split, len(either), len(held_out), shorten(example), len(both))
 
 
 def question_overlap(
@@ -238,29 +243,32 @@ def question_overlap(
 ) -> Overlap | None:
     if not held_out:
         return None
-    known = set(words_alone(train))
-    seen = [text for text, words in zip(held_out, words_alone(held_out), strict=True) if words in known]
-    return Overlap(of, split, len(seen), len(held_out), shortened(seen[0]) if seen else "")
+    known = set(strip_punctuation(train))
+    seen = [text for text, words in zip(held_out, strip_punctuation(held_out), strict=True) if words in known]
+    return Overlap(of, split, len(seen), len(held_out), shorten(seen[0]) if seen else "")
 
 
 labelled_overlap = functools.partial(question_overlap, of="texts")
 
 
-def words_alone(sentences: Sequence[str]) -> list[str]:
+def strip_punctuation(sentences: Sequence[str]) -> list[str]:
     """Return sentences without case, punctuation and compatibility forms (NFKC); one of only marks is kept."""
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
     plain = whole.translate(marks).split("\n") if sentences else []
-    return [" ".join(text.split()) or folded(sentence) for text, sentence in zip(plain, sentences, strict=True)]
+    return [
+        " ".join(text.split()) or fold_case_and_spaces(sentence)
+        for text, sentence in zip(plain, sentences, strict=True)
+    ]
 
 
-def shortened(text: str) -> str:
-    line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
+def shorten(text: str) -> str:
+    line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * EXAMPLE_LENGTH]).split())
+    return line if len(line) <= EXAMPLE_LENGTH else f"{line[: EXAMPLE_LENGTH - 1].rstrip()}…"
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}" if share >= LITTLE else english("under {little:.1%}", little=LITTLE)
+    return f"{share:.1%}" if share >= MIN_REPORTED_SHARE else english("under {little:.1%}", little=MIN_REPORTED_SHARE)
 
 
 class _Units:
@@ -277,29 +285,29 @@ class _Units:
         self.seen: set[int] = set()
         self.most = 1 << 32  # above all checksums that are looked up
 
-    def passed(self, pieces: Iterable[str], take: Callable[[Iterable[str]], None]) -> Iterator[str]:
+    def pass_through(self, pieces: Iterable[str], take: Callable[[Iterable[str]], None]) -> Iterator[str]:
         """Yield the pieces of a text unchanged, passing its units to `take` along the way."""
         held = ""
         for piece in pieces:
             yield piece
             text, mark, held = (held + piece).rpartition(self.mark)
             self.marked |= bool(mark)
-            if len(held) > LONGEST:
-                text, held = f"{text}{mark}{held[:LONGEST]}", held[LONGEST:]
-            take(self._apart(text))
-        take(self._apart(held))
+            if len(held) > MAX_UNIT_LENGTH:
+                text, held = f"{text}{mark}{held[:MAX_UNIT_LENGTH]}", held[MAX_UNIT_LENGTH:]
+            take(self._split_units(text))
+        take(self._split_units(held))
 
-    def _apart(self, text: str) -> Iterator[str]:
+    def _split_units(self, text: str) -> Iterator[str]:
         plain = unicodedata.normalize("NFKC", text).casefold().replace(END_OF_TEXT, self.mark).replace("\r", "\n")
         return map(" ".join, map(str.split, plain.split(self.mark)))
 
     def add(self, units: Iterable[str]) -> None:
-        for unit in filter(_counts, units):
+        for unit in filter(_is_long_enough, units):
             checksum = crc32(unit.encode("utf-8", "surrogatepass"))
             if checksum < self.most:
-                self.known.setdefault(hash(unit), (checksum, unit[: 4 * SHOWN]))
-            if len(self.known) > MOST:
-                self.sampled, self.most = True, sorted(self.known.values())[MOST // 2][0]
+                self.known.setdefault(hash(unit), (checksum, unit[: 4 * EXAMPLE_LENGTH]))
+            if len(self.known) > MAX_UNITS:
+                self.sampled, self.most = True, sorted(self.known.values())[MAX_UNITS // 2][0]
                 self.known = {key: one for key, one in self.known.items() if one[0] < self.most}
 
     def look_up(self, units: Iterable[str]) -> None:
@@ -307,40 +315,42 @@ class _Units:
 
     @property
     def example(self) -> str:
-        return next((shortened(unit) for key, (_, unit) in self.known.items() if key in self.seen), "")
+        return next((shorten(unit) for key, (_, unit) in self.known.items() if key in self.seen), "")
 
 
-def _counts(unit: str) -> bool:
+def _is_long_enough(unit: str) -> bool:
     """Return whether a line or document is longer than a mere phrase."""
-    return len(unit) >= LEAST or (len(unit) >= LEAST_SPACELESS and SPACELESS.search(unit) is not None)
+    return len(unit) >= MIN_UNIT_LENGTH or (len(unit) >= MIN_SPACELESS_LENGTH and SPACELESS.search(unit) is not None)
 
 
-def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:
+def _find_passages(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:
     """Return a held-out text or evenly spaced stretches of it, and (bytes,) whether each byte is in a `train` passage.
 
     Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
     Memory use does not depend on the size of `train`.
     """
-    if len(held_out) > LOOKED_AT:
-        count, last = LOOKED_AT // STRETCH, len(held_out) - STRETCH
+    if len(held_out) > MAX_SAMPLE_BYTES:
+        count, last = MAX_SAMPLE_BYTES // STRETCH, len(held_out) - STRETCH
         starts = [last * i // (count - 1) for i in range(count)]
         held_out = b"".join(held_out[start : start + STRETCH] for start in starts)
     edges = np.zeros(len(held_out) + 1, dtype=np.int64)
     if held_out:
         width = min(PASSAGE, len(held_out))
-        known, of = np.unique(_hashed(held_out, width), return_inverse=True)
+        known, of = np.unique(_passage_hashes(held_out, width), return_inverse=True)
         found = np.zeros(len(known), dtype=np.bool_)
         # Number of passages not yet found, by the first bits of their hash.
-        table = np.bincount(_places(known), minlength=1 << TABLE_BITS).astype(np.uint32)
+        table = np.bincount(_table_slots(known), minlength=1 << TABLE_BITS).astype(np.uint32)
         before = b""
-        for piece in _pieces(train):
+        for piece in _rechunk(train):
             raw = before + piece.encode("utf-8", "surrogatepass")
-            hashes = _hashed(raw, width)
-            hashes = np.sort(hashes[table[_places(hashes)] > 0])  # looking up sorted hashes is several times faster
+            hashes = _passage_hashes(raw, width)
+            hashes = np.sort(
+                hashes[table[_table_slots(hashes)] > 0]
+            )  # looking up sorted hashes is several times faster
             at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
             new = np.unique(at[(known[at] == hashes) & ~found[at]])
             found[new] = True
-            np.subtract.at(table, _places(known[new]), 1)
+            np.subtract.at(table, _table_slots(known[new]), 1)
             before = raw[len(raw) - min(len(raw), width - 1) :]
         begins = np.flatnonzero(found[of])
         edges[begins] += 1
@@ -356,11 +366,11 @@ def _overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overl
     if count:  # show the start of the longest stretch found
         edges = np.flatnonzero(np.diff(np.concatenate(([0], seen.view(np.int8), [0]))))
         start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
-        example = shortened(text[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
+        example = shorten(text[start:stop][: 16 * EXAMPLE_LENGTH].decode("utf-8", "ignore"))
     return Overlap(of, split, count, len(text), example)
 
 
-def _hashed(raw: bytes, width: int) -> Hashes:
+def _passage_hashes(raw: bytes, width: int) -> Hashes:
     """Return the hash of each passage, (n - width + 1,)."""
     n = len(raw) - width + 1
     if n < 1:
@@ -382,11 +392,11 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
     return found[0], found[1]
 
 
-def _places(hashes: Hashes) -> NDArray[np.int64]:
+def _table_slots(hashes: Hashes) -> NDArray[np.int64]:
     return (hashes >> np.uint64(64 - TABLE_BITS)).astype(np.int64)
 
 
-def _pieces(texts: Iterable[str]) -> Iterator[str]:
+def _rechunk(texts: Iterable[str]) -> Iterator[str]:
     gathered: list[str] = []
     length = 0
     for text in texts:

@@ -12,7 +12,7 @@ from engine.model.positions import Positions
 Tokens = NDArray[np.int64]
 
 
-def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+def copy_to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     """Copy a tensor from host to device; to a CUDA GPU from pinned memory, asynchronously."""
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -30,8 +30,8 @@ def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last:
     return torch.from_numpy(out)
 
 
-def stands_at(lengths: Sequence[int], device: torch.device | str) -> Positions:
+def right_padded_positions(lengths: Sequence[int], device: torch.device | str) -> Positions:
     """Return the token positions of rows that are padded on the right."""
     real = torch.tensor(list(lengths))
     at = Positions.of_tokens(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
-    return Positions(sent(at.index, device), one_side=True)
+    return Positions(copy_to_device(at.index, device), one_sided_padding=True)

@@ -26,24 +26,24 @@ from engine.data.loader import mask_generator
 from engine.data.objectives import (
     Batch,
     Classification,
-    Corrupts,
+    CorruptionObjective,
     Objective,
-    Places,
     QuestionAnswer,
+    TokenOrigins,
     joined_rows,
-    numbered,
-    places_in_target,
-    written_from,
+    number_tokens,
+    origins_in_target,
+    source_target_batch,
 )
-from engine.data.padding import Tokens, pad_rows, sent, stands_at
+from engine.data.padding import Tokens, copy_to_device, pad_rows, right_padded_positions
 from engine.data.spans import Counts
 from engine.model.positions import Positions
 
-PROBED = 2  # rows that the leak probe reads
+N_PROBED_ROWS = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length
 
 
-def as_is(tokens: Tokens) -> Tokens:
+def identity(tokens: Tokens) -> Tokens:
     return tokens
 
 
@@ -72,17 +72,19 @@ class BucketedBatches(ABC):
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
 
-    def probed(self) -> Sequence[tuple[Batch, Places]]:
-        made, (_, rows) = partial(self._made, step=1, micro=0), self.rows(1, 0)
-        few = [[row] for row in rows[:PROBED].tolist()]
-        return [(made(row), places_in_target(made(row, relabel=numbered))) for row in few]
+    def probe_examples(self) -> Sequence[tuple[Batch, TokenOrigins]]:
+        made, (_, rows) = partial(self._make_batch, step=1, micro=0), self.rows(1, 0)
+        few = [[row] for row in rows[:N_PROBED_ROWS].tolist()]
+        return [(made(row), origins_in_target(made(row, relabel=number_tokens))) for row in few]
 
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)
-        return self._made(rows.tolist(), step, micro)
+        return self._make_batch(rows.tolist(), step, micro)
 
     @abstractmethod
-    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _make_batch(
+        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
+    ) -> Batch:
         """Return a batch of these rows of a micro-batch, with `relabel` applied to what each predicts."""
 
     @property
@@ -91,7 +93,7 @@ class BucketedBatches(ABC):
         return -(-len(self._plan(0)) // self.accumulation)
 
     @property
-    def padding(self) -> float:
+    def padding_share(self) -> float:
         """Share of an epoch's places that are padding."""
         lengths = self.lengths(0)
         places = sum(lengths.shape[1] * len(rows) * int(lengths[rows].max()) for rows in self._plan(0))
@@ -105,7 +107,7 @@ class BucketedBatches(ABC):
         epoch = bisect_right(self._starts, at) - 1
         return epoch, self._plan(epoch)[at - self._starts[epoch]]
 
-    def largest(self) -> tuple[int, int]:
+    def largest_batch(self) -> tuple[int, int]:
         """Return (step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
         lengths, plan = self.lengths(0), self._plan(0)
         at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
@@ -143,14 +145,14 @@ class BucketedBatches(ABC):
 
 
 class Specials(NamedTuple):
-    """The special tokens of one side of a translation, in the order of its task's."""
+    """The special tokens of one side of a translation, in the order in which the task lists them."""
 
     pad: int
     start: int
     end: int
 
     @classmethod
-    def after(cls, n_tokens: int) -> "Specials":
+    def numbered_from(cls, n_tokens: int) -> "Specials":
         """Return special tokens numbered after a text's."""
         return cls(*range(n_tokens, n_tokens + 3))
 
@@ -179,19 +181,19 @@ class EncodedPairs:
         return np.array([(len(s) + 1, len(t) + 1) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
 
     @property
-    def joined(self) -> NDArray[np.int64]:
+    def joined_lengths(self) -> NDArray[np.int64]:
         """(n, 1) tokens that a decoder reads of each pair: the source, the start token and the target."""
         both: NDArray[np.int64] = self.lengths.sum(1, keepdims=True) - 1
         return both
 
-    def chosen(self, rows: Sequence[int]) -> "EncodedPairs":
+    def select(self, rows: Sequence[int]) -> "EncodedPairs":
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
 
 
-def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
+def pad_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
     """Return (B, S) sources with end tokens, padded on the right, and their token positions."""
     padded = pad_rows(sources, special.pad, last=special.end)
-    return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)
+    return copy_to_device(padded, device), right_padded_positions([len(row) + 1 for row in sources], device)
 
 
 def pair_batch(
@@ -206,7 +208,7 @@ def pair_batch(
     )
     if joined:
         return joined_rows(pairs.sources, targets, special.target.start, special.target.pad, device)
-    return written_from(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
+    return source_target_batch(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
 
 
 class PairBatches(BucketedBatches):
@@ -227,11 +229,13 @@ class PairBatches(BucketedBatches):
                 tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
             )
         or_else = tr(", or leave longer ones out with data.max_length")
-        lengths = pairs.joined if self._joined else pairs.lengths
+        lengths = pairs.joined_lengths if self._joined else pairs.lengths
         super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
-        pairs = self.pairs.chosen(rows)
+    def _make_batch(
+        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
+    ) -> Batch:
+        pairs = self.pairs.select(rows)
         pairs = EncodedPairs(pairs.sources, [*map(relabel, pairs.targets)])
         return pair_batch(pairs, self.special, self.device, joined=self._joined)
 
@@ -245,23 +249,25 @@ class QuestionBatches(BucketedBatches):
     def __init__(
         self, asked: EncodedPairs, config: RunConfig, objective: QuestionAnswer, device: torch.device | str = "cpu"
     ) -> None:
-        self.asked, self.objective, self.device = asked, objective, device
-        lengths = objective.sides(asked.sources, asked.targets)
+        self.questions, self.objective, self.device = asked, objective, device
+        lengths = objective.side_lengths(asked.sources, asked.targets)
         super().__init__(lambda epoch: lengths, config, tr("question"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
-        chosen = self.asked.chosen(rows)
-        return self.objective.answered(chosen.sources, [*map(relabel, chosen.targets)], self.device)
+    def _make_batch(
+        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
+    ) -> Batch:
+        chosen = self.questions.select(rows)
+        return self.objective.answer_batch(chosen.sources, [*map(relabel, chosen.targets)], self.device)
 
 
-def scored_questions(
+def questions_to_score(
     asked: EncodedPairs, objective: QuestionAnswer, size: int, device: torch.device | str
 ) -> Iterator[Batch]:
     """Yield all questions, `size` at once, shortest first."""
-    order = np.argsort(objective.sides(asked.sources, asked.targets).sum(1), kind="stable").tolist()
+    order = np.argsort(objective.side_lengths(asked.sources, asked.targets).sum(1), kind="stable").tolist()
     for start in range(0, len(order), size):
-        chosen = asked.chosen(order[start : start + size])
-        yield objective.answered(chosen.sources, chosen.targets, device)
+        chosen = asked.select(order[start : start + size])
+        yield objective.answer_batch(chosen.sources, chosen.targets, device)
 
 
 # --- texts with a class each
@@ -282,12 +288,14 @@ class LabelledBatches(BucketedBatches):
         lengths = lengths_of(texts)[:, None]
         super().__init__(lambda epoch: lengths, config, tr("text"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _make_batch(
+        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
+    ) -> Batch:
         classes = [int(relabel(np.array([self.classes[i]]))[0]) for i in rows]
-        return self.objective.classified([self.texts[i] for i in rows], classes, self.device)
+        return self.objective.class_batch([self.texts[i] for i in rows], classes, self.device)
 
 
-def scored_texts(
+def texts_to_score(
     texts: Sequence[Tokens],
     classes: Sequence[int],
     objective: Classification,
@@ -298,7 +306,7 @@ def scored_texts(
     order = np.argsort(lengths_of(texts), kind="stable").tolist()
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        yield rows, objective.classified([texts[i] for i in rows], [classes[i] for i in rows], device)
+        yield rows, objective.class_batch([texts[i] for i in rows], [classes[i] for i in rows], device)
 
 
 # --- documents
@@ -308,24 +316,30 @@ class DocumentBatches(BucketedBatches):
     """The batch stream of documents, of which there is at least one, each long enough to corrupt."""
 
     def __init__(
-        self, documents: Sequence[Tokens], config: RunConfig, objective: Corrupts, device: torch.device | str = "cpu"
+        self,
+        documents: Sequence[Tokens],
+        config: RunConfig,
+        objective: CorruptionObjective,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.documents, self.objective, self.device = documents, objective, device
         self._whole = lengths_of(documents)
         self._cuts: tuple[int, Counts] = (-1, self._whole)
-        super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, tr("document"))
+        super().__init__(lambda epoch: objective.side_lengths(self._epoch_cuts(epoch)), config, tr("document"))
 
-    def _made(self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = as_is) -> Batch:
+    def _make_batch(
+        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
+    ) -> Batch:
         epoch, _ = self.rows(step, micro)
-        cuts = self._cut_at(epoch)
+        cuts = self._epoch_cuts(epoch)
         documents = [relabel(self.documents[row][: cuts[row]]) for row in rows]
-        return self.objective.corrupted(documents, mask_generator(self.seed, step, micro), self.device)
+        return self.objective.corrupt(documents, mask_generator(self.seed, step, micro), self.device)
 
-    def _cut_at(self, epoch: int) -> Counts:
+    def _epoch_cuts(self, epoch: int) -> Counts:
         """Return (n,) the tokens of each document that an epoch reads."""
         if self._cuts[0] != epoch:
             generator = mask_generator(self.seed, "cut", "epoch", epoch)
-            self._cuts = (epoch, self.objective.cuts(self._whole, generator))
+            self._cuts = (epoch, self.objective.cut_lengths(self._whole, generator))
         return self._cuts[1]
 
 
@@ -333,16 +347,20 @@ def lengths_of(rows: Sequence[Tokens]) -> Counts:
     return np.array([len(row) for row in rows], dtype=np.int64)
 
 
-def scored_documents(
-    documents: Sequence[Tokens], objective: Corrupts, generator: Generator, size: int, device: torch.device | str
+def documents_to_score(
+    documents: Sequence[Tokens],
+    objective: CorruptionObjective,
+    generator: Generator,
+    size: int,
+    device: torch.device | str,
 ) -> Iterator[Batch]:
     """Yield documents corrupted for scoring: `size` at once, shortest first.
 
     All are cut before any is corrupted, and spans are then drawn one document at a time in a fixed order: the questions
     do not depend on the batch size.
     """
-    cuts = objective.cuts(lengths_of(documents), generator)
+    cuts = objective.cut_lengths(lengths_of(documents), generator)
     order = np.argsort(cuts, kind="stable").tolist()
     for start in range(0, len(order), size):
         rows = [documents[row][: cuts[row]] for row in order[start : start + size]]
-        yield objective.corrupted(rows, generator, device)
+        yield objective.corrupt(rows, generator, device)

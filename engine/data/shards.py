@@ -17,10 +17,10 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from engine.base.errors import refused
+from engine.base.errors import write_error
 from engine.base.language import tr
 from engine.base.progress import Progress
-from engine.data.cache import BLOCK, path_of
+from engine.data.cache import BLOCK, cache_path
 from engine.data.tokenizers.protocol import Tokenizer
 
 VERSION = 1  # of the files
@@ -68,7 +68,7 @@ class TokenShards:
         return found.reshape(at.shape)
 
 
-class Text(Protocol):
+class EncodableText(Protocol):
     """What is encoded: a split of a text."""
 
     @property
@@ -80,32 +80,32 @@ class Text(Protocol):
     def pieces(self, start: int = 0) -> Iterator[str]: ...
 
 
-def token_shards(text: Text, tokenizer: Tokenizer, name: str) -> TokenShards:
+def token_shards(text: EncodableText, tokenizer: Tokenizer, name: str) -> TokenShards:
     """Return the token ids of a text: from the cache, or encoded now; `name` is shown with the progress. Raises
     InputError: a character without a token, or a folder that cannot be written.
     """
-    dtype = narrowest(tokenizer.vocab_size)
-    folder = path_of("shards", VERSION, SHARD, PART, text.sha256, tokenizer.sha256).with_suffix("")
+    dtype = token_dtype(tokenizer.vocab_size)
+    folder = cache_path("shards", VERSION, SHARD, PART, text.sha256, tokenizer.sha256).with_suffix("")
     place = tr("{folder}: cannot be written", folder=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        found = _intact(folder, text.length, dtype)
-        if _stop(found) < text.length:
-            with _alone(folder, name):
-                found = _intact(folder, text.length, dtype)  # another process may have made them meanwhile
+        found = _intact_shards(folder, text.length, dtype)
+        if _encoded_length(found) < text.length:
+            with _encoding_lock(folder, name):
+                found = _intact_shards(folder, text.length, dtype)  # another process may have made them meanwhile
                 for left in folder.glob(f"*{STAGED}"):
                     left.unlink()
                 _encode(text, tokenizer, folder, found, dtype, name)
     except OSError as error:
-        raise refused(place, error) from None
-    return TokenShards([_mapped(path, dtype) for path in found], dtype)
+        raise write_error(place, error) from None
+    return TokenShards([_map_shard(path, dtype) for path in found], dtype)
 
 
-def narrowest(vocab_size: int) -> np.dtype[Any]:
+def token_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype("u1" if vocab_size <= 1 << 8 else "<u2" if vocab_size <= 1 << 16 else "<i4")
 
 
-def parts_of(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[str]:
+def encodable_parts(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[str]:
     """Yield a text in parts that encode as the whole would. They depend on the text alone, not on its pieces."""
     held, at, wanted = "", 0, PART
     for piece in pieces:
@@ -121,12 +121,14 @@ def parts_of(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[str]:
         yield held[at:]
 
 
-def _encode(text: Text, tokenizer: Tokenizer, folder: Path, found: list[Path], dtype: np.dtype[Any], name: str) -> None:
+def _encode(
+    text: EncodableText, tokenizer: Tokenizer, folder: Path, found: list[Path], dtype: np.dtype[Any], name: str
+) -> None:
     """Write the shards that are not `found`, and add them to it."""
-    done = _stop(found)
+    done = _encoded_length(found)
     most = max(SHARD, -(-text.length // MOST_SHARDS))
     progress = Progress(tr("encoding {name}", name=name), text.length, done)
-    parts = parts_of(text.pieces(done), tokenizer)
+    parts = encodable_parts(text.pieces(done), tokenizer)
     while done < text.length:
         begun, digest = done, hashlib.sha256()
         with tempfile.NamedTemporaryFile(dir=folder, suffix=STAGED, delete=False) as file:
@@ -134,12 +136,12 @@ def _encode(text: Text, tokenizer: Tokenizer, folder: Path, found: list[Path], d
             try:
                 while done < text.length and done - begun < most:
                     part = next(parts)
-                    for ids in tokenizer.parts(part):
+                    for ids in tokenizer.encode_parts(part):
                         raw = ids.astype(dtype).tobytes()
                         digest.update(raw)
                         file.write(raw)
                     done += len(part)
-                    progress.at(done)
+                    progress.update(done)
                 file.write(digest.digest())
                 file.flush()
                 os.fsync(file.fileno())
@@ -152,12 +154,12 @@ def _encode(text: Text, tokenizer: Tokenizer, folder: Path, found: list[Path], d
         found.append(path)
 
 
-def _stop(found: list[Path]) -> int:
+def _encoded_length(found: list[Path]) -> int:
     """Return how many characters of the text these shards have."""
     return int(found[-1].name.partition("-")[2]) if found else 0
 
 
-def _intact(folder: Path, length: int, dtype: np.dtype[Any]) -> list[Path]:
+def _intact_shards(folder: Path, length: int, dtype: np.dtype[Any]) -> list[Path]:
     """Return the shards that are there, in order, up to the first that is missing or damaged."""
     by_number: dict[int, list[Path]] = {}
     for path in folder.iterdir():
@@ -165,8 +167,10 @@ def _intact(folder: Path, length: int, dtype: np.dtype[Any]) -> list[Path]:
         if number.isdecimal() and stop.isdecimal():
             by_number.setdefault(int(number), []).append(path)
     found: list[Path] = []
-    while _stop(found) < length:
-        named = [path for path in by_number.get(len(found), []) if _stop(found) < _stop([path]) <= length]
+    while _encoded_length(found) < length:
+        named = [
+            path for path in by_number.get(len(found), []) if _encoded_length(found) < _encoded_length([path]) <= length
+        ]
         whole = next((path for path in named if _is_whole(path, dtype)), None)
         if whole is None:
             break
@@ -186,13 +190,13 @@ def _is_whole(path: Path, dtype: np.dtype[Any]) -> bool:
         return file.read() == digest.digest()
 
 
-def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _map_shard(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     count = (path.stat().st_size - DIGEST) // dtype.itemsize
     return np.memmap(path, dtype=dtype, mode="r", shape=(count,))
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, name: str) -> Iterator[None]:
+def _encoding_lock(folder: Path, name: str) -> Iterator[None]:
     """Wait until no other process is encoding the same text."""
     lock = FileLock(folder / ".lock")
     waiting = Progress(tr("waiting for another process to encode {name}", name=name), 1)
@@ -202,4 +206,4 @@ def _alone(folder: Path, name: str) -> Iterator[None]:
                 yield
                 return
         except Timeout:
-            waiting.at(0)
+            waiting.update(0)

@@ -21,19 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
-from engine.base.errors import InputError, listed, nearest, not_a_path, reason
+from engine.base.errors import InputError, comma_separated, did_you_mean, invalid_path_error, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_plain
-from engine.data.corpus import END_OF_TEXT, STEMS, is_file, is_there
+from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, is_there
 
-USUAL = "text"  # the field that is read if none is named
+DEFAULT_FIELD = "text"  # the field that is read if none is named
 BLOCK = 1 << 20  # bytes, and about the characters of a piece
 LONGEST_LINE = 1 << 28  # bytes of an object or a cell; more is damage
 ROWS = 256  # of a table at once
 INNER = "data"  # the folder that a folder's texts may be in, besides those of a split
-DEEPEST = 2  # folders within a folder
+MAX_DEPTH = 2  # folders within a folder
 MOST_FILES = 20_000
-PACKED = 4  # a text is about this many times as large as its packed file
+PARQUET_RATIO = 4  # a text is about this many times as large as its packed file
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Source:
     by_document: bool = True
 
     @property
-    def bytes(self) -> int:
+    def approximate_bytes(self) -> int:
         """The approximate size of the whole text."""
-        sizes = (file.stat().st_size * (PACKED if _suffix(file) == ".parquet" else 1) for file in self.all_files)
+        sizes = (file.stat().st_size * (PARQUET_RATIO if _suffix(file) == ".parquet" else 1) for file in self.all_files)
         return sum(sizes)
 
     @property
@@ -57,7 +57,7 @@ class Source:
         return [file for files in self.files.values() for file in files]
 
     @property
-    def identity(self) -> list[list[str | int]]:
+    def fingerprint(self) -> list[list[str | int]]:
         """A value that changes when a file does, found without reading it."""
         found: list[list[str | int]] = [[self.field or "", int(self.by_document)]]
         for split, files in self.files.items():
@@ -72,7 +72,7 @@ class Source:
         apart = len(self.all_files) > 1 or _suffix(files[0]) in READERS
         for file in files:
             ended = True
-            for piece, last in _marked(documents(file, self.field, lines=not self.by_document)):
+            for piece, last in _mark_last(read_documents(file, self.field, lines=not self.by_document)):
                 ended = piece.endswith(END_OF_TEXT) if piece else ended
                 yield piece
                 if last and apart and self.by_document and not ended:
@@ -87,14 +87,14 @@ def split_field(corpus: str) -> tuple[str, str | None]:
     return (base, field) if is_there(base) or _suffix(Path(base)) in READERS else (corpus, None)
 
 
-def absolute(corpus: str) -> str:
+def make_absolute(corpus: str) -> str:
     """Return a path made absolute, with its field; a name that no file has stays as it is."""
     base, field = split_field(corpus)
     found = str(Path(base).expanduser().resolve()) if is_there(base) else base
     return found if field is None else f"{found}:{field}"
 
 
-def is_folder(corpus: str) -> bool:
+def is_text_folder(corpus: str) -> bool:
     """Return whether a path is a folder that has texts in it."""
     base = Path(split_field(corpus)[0]).expanduser()
     try:
@@ -103,14 +103,14 @@ def is_folder(corpus: str) -> bool:
         return False
 
 
-def find(corpus: str) -> Source:
+def find_source(corpus: str) -> Source:
     """Return the files of a path. `InputError`: there is nothing, or files of several kinds, or of no known split."""
     base, field = split_field(corpus)
     try:
         path = Path(base).expanduser()
         there = path.exists()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise not_a_path(corpus, error) from None
+        raise invalid_path_error(corpus, error) from None
     if not there:
         raise _unreadable(path, FileNotFoundError(2, "No such file or directory"))
     if not path.is_dir():
@@ -125,10 +125,10 @@ def find(corpus: str) -> Source:
                 )
             )
         return Source(path, field, {"": (path.resolve(),)})
-    return Source(path, field, by_split(path, _files(path)))
+    return Source(path, field, group_by_split(path, _files(path)))
 
 
-def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
+def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
     """Return the texts among the files of a folder by split; "" if no file belongs to one. `InputError`: as `find`."""
     suffixes = [suffix for suffix in READERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
@@ -136,13 +136,13 @@ def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
             tr(
                 "corpus {folder}: has files of several kinds ({kinds}); keep only one kind",
                 folder=str(folder)[:200],
-                kinds=listed(suffixes),
+                kinds=comma_separated(suffixes),
             )
         )
     chosen = suffixes[0] if suffixes else ".txt"
     files = [file for file in found if _suffix(file) == chosen]
     if not files:
-        kinds = listed((".txt", *READERS))
+        kinds = comma_separated((".txt", *READERS))
         raise InputError(tr("corpus {folder}: no text in this folder (looked for {kinds})", folder=folder, kinds=kinds))
     by_split: dict[str, list[Path]] = {}
     for file in files:
@@ -161,18 +161,18 @@ def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
             )
         )
     if "train" not in by_split:
-        names = listed(file.name for file in files[:4])
+        names = comma_separated(file.name for file in files[:4])
         raise InputError(
             tr("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
         )
-    return {split: tuple(by_split[split]) for split in STEMS if split in by_split}
+    return {split: tuple(by_split[split]) for split in SPLIT_ALIASES if split in by_split}
 
 
 def split_of(path: Path) -> str:
     """Return the split that a file's name, or its folder's, has as a word; "" if none."""
     for part in reversed(path.parts):
         words = re.split("[^a-z]+", part.lower())
-        for split, stems in STEMS.items():
+        for split, stems in SPLIT_ALIASES.items():
             if any(stem in words for stem in stems):
                 return split
     return ""
@@ -184,7 +184,7 @@ def _files(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder):
         inner = Path(place)
         deep = len(inner.relative_to(folder).parts)
-        folders[:] = [name for name in folders if deep < DEEPEST and (name == INNER or split_of(Path(name)))]
+        folders[:] = [name for name in folders if deep < MAX_DEPTH and (name == INNER or split_of(Path(name)))]
         found += [inner / name for name in sorted(names) if not name.startswith(".")]
         if len(found) > MOST_FILES:
             raise InputError(
@@ -208,11 +208,11 @@ def _suffix(path: PurePath) -> str:
 
 # --- documents of one file
 
-Parts = Iterable[str]  # of one document
+DocumentParts = Iterable[str]  # of one document
 Reader = Callable[[IO[bytes], str, str | None], Iterator[str]]
 
 
-def documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator[Parts]:
+def read_documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator[DocumentParts]:
     """Yield the documents of a file, each in parts, empty ones left out; or its rows, an empty one as an empty line.
     `InputError`: with the file and its line or row.
     """
@@ -228,7 +228,7 @@ def documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator
                 yield (document,)
 
 
-def _marked(found: Iterable[Parts]) -> Iterator[tuple[str, bool]]:
+def _mark_last(found: Iterable[DocumentParts]) -> Iterator[tuple[str, bool]]:
     """Yield each part of each document, and whether it is the document's last."""
     for parts in found:
         before: str | None = None
@@ -291,16 +291,16 @@ def _jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):  # also undecodable bytes
-            raise _refused(where, number, tr("not a JSON object; each line must be one")) from None
+            raise _row_error(where, number, tr("not a JSON object; each line must be one")) from None
         if not isinstance(row, dict):
-            raise _refused(where, number, tr("not a JSON object; each line must be one"))
-        field = field or _chosen([name for name, value in row.items() if isinstance(value, str)], where)
+            raise _row_error(where, number, tr("not a JSON object; each line must be one"))
+        field = field or _choose_field([name for name, value in row.items() if isinstance(value, str)], where)
         if field not in row:
             raise _no_field(where, number, field, [str(name) for name in row])
         text = row[field]
         if text is not None and not isinstance(text, str):
-            raise _refused(where, number, tr("field {field!r} is not text", field=field[:40]))
-        yield _checked(text or "", where, number)
+            raise _row_error(where, number, tr("field {field!r} is not text", field=field[:40]))
+        yield _refuse_surrogates(text or "", where, number)
 
 
 def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
@@ -308,22 +308,22 @@ def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
     rows = csv.reader(codecs.getreader("utf-8-sig")(file), strict=True)
     try:
         header = next(rows, [])
-        field = field or _chosen(header, where)
+        field = field or _choose_field(header, where)
         if header.count(field) != 1:
             raise _no_field(where, 1, field, header)
         place = header.index(field)
         for row in rows:
             if row and len(row) != len(header):
-                raise _refused(
+                raise _row_error(
                     where,
                     rows.line_num,
                     tr("{n} columns, but the header has {n2}", n=len(row), n2=len(header)),
                 )
             yield row[place] if row else ""
     except UnicodeDecodeError:
-        raise _refused(where, rows.line_num + 1, tr("not UTF-8; convert it, e.g. iconv -f latin1 -t utf-8")) from None
+        raise _row_error(where, rows.line_num + 1, tr("not UTF-8; convert it, e.g. iconv -f latin1 -t utf-8")) from None
     except csv.Error as error:
-        raise _refused(where, rows.line_num, tr("not a CSV row: {error}", error=error)) from None
+        raise _row_error(where, rows.line_num, tr("not a CSV row: {error}", error=error)) from None
 
 
 def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
@@ -341,7 +341,7 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         texts = [
             name for name, kind in kinds.items() if arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
         ]
-        field = field or _chosen(texts, where)
+        field = field or _choose_field(texts, where)
         if field not in texts:
             raise _no_field(where, 1, field, texts)
         for rows in table.iter_batches(batch_size=ROWS, columns=[field]):
@@ -349,7 +349,7 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
                 number += 1
                 yield text.as_py() or ""
     except UnicodeDecodeError:
-        raise _refused(where, number, tr("not UTF-8")) from None
+        raise _row_error(where, number, tr("not UTF-8")) from None
     except arrow.ArrowException as error:
         said = str(error).partition("\n")[0][:200]
         raise InputError(tr("corpus {path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
@@ -358,15 +358,15 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
 READERS: dict[str, Reader] = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}
 
 
-def _chosen(texts: list[str], where: str) -> str:
+def _choose_field(texts: list[str], where: str) -> str:
     """Return the field to read where none was named."""
-    if USUAL in texts:
-        return USUAL
+    if DEFAULT_FIELD in texts:
+        return DEFAULT_FIELD
     if len(texts) == 1:
         return texts[0]
     if not texts:
-        raise _refused(where, 1, tr("no field has text"))
-    names = listed(name[:40] for name in texts[:8])
+        raise _row_error(where, 1, tr("no field has text"))
+    names = comma_separated(name[:40] for name in texts[:8])
     raise InputError(
         tr(
             "corpus {path}: which field is the text? Choose one of {names}, as in {path}:{first}",
@@ -378,20 +378,22 @@ def _chosen(texts: list[str], where: str) -> str:
 
 
 def _no_field(where: str, number: int, field: str, names: list[str]) -> InputError:
-    hint = nearest(field, names[:1000]) or tr("; the fields are {names}", names=listed(name[:40] for name in names[:8]))
-    return _refused(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))
+    hint = did_you_mean(field, names[:1000]) or tr(
+        "; the fields are {names}", names=comma_separated(name[:40] for name in names[:8])
+    )
+    return _row_error(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))
 
 
-def _refused(where: str, number: int, wrong: str) -> InputError:
+def _row_error(where: str, number: int, wrong: str) -> InputError:
     rows = _suffix(PurePath(where)) == ".parquet"
     said = tr("corpus {path}: row {number}: {wrong}") if rows else tr("corpus {path}: line {number}: {wrong}")
     return InputError(said.format(path=where, number=number, wrong=wrong))
 
 
-def _checked(text: str, where: str, number: int) -> str:
+def _refuse_surrogates(text: str, where: str, number: int) -> str:
     """Refuse a lone surrogate, which JSON can escape: no file could hold the text."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _refused(where, number, tr("a lone surrogate is not text")) from None
+        raise _row_error(where, number, tr("a lone surrogate is not text")) from None
     return text

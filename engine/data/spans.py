@@ -63,7 +63,7 @@ SPANS: dict[str, Callable[[Counts, float, Generator], tuple[Counts, Counts]]] = 
 }
 
 
-def rearranged(document: Tokens, start: int, size: int, mask: int) -> Tokens:
+def move_span_to_end(document: Tokens, start: int, size: int, mask: int) -> Tokens:
     """`prefix ⁇ suffix ⁇ span ⁇`: the span moves to the end; marks stand at its old place, before and after it.
 
     The assignment's text has no mark after the span, but its later versions' examples do: it teaches a model where to
@@ -74,13 +74,13 @@ def rearranged(document: Tokens, start: int, size: int, mask: int) -> Tokens:
     return np.concatenate((prefix, mark, suffix, mark, span, mark))
 
 
-def segments(items: int, parts: int, generator: Generator) -> Counts:
+def random_segmentation(items: int, parts: int, generator: Generator) -> Counts:
     """Return (parts,) lengths ≥ 1 that sum to `items`, uniformly: T5's `_random_segmentation`."""
     borders = torch.randperm(items - 1, generator=generator)[: parts - 1].sort().values.numpy() + 1
     return np.diff(np.concatenate(([0], borders, [items])))
 
 
-def with_sentinels(
+def replace_with_sentinels(
     document: Tokens, mask_fraction: float, span_mean: float, first: int, generator: Generator
 ) -> tuple[Tokens, Tokens]:
     """Return (source, target) of T5: `text ① text ② text` and `① span ② span ③`; the last sentinel ends the target.
@@ -89,8 +89,8 @@ def with_sentinels(
     document has (t,) ≥ 2 tokens; `first` is the id of ①, the others follow it.
     """
     taken, spans = span_counts(len(document), mask_fraction, span_mean)
-    hidden = segments(taken, spans, generator)
-    shown = segments(len(document) - taken + 2, spans + 1, generator)
+    hidden = random_segmentation(taken, spans, generator)
+    shown = random_segmentation(len(document) - taken + 2, spans + 1, generator)
     shown[[0, -1]] -= 1  # may be empty
     lengths = [length for pair in zip(shown, hidden, strict=False) for length in pair]
     parts = np.split(document, np.cumsum(lengths))

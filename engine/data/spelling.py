@@ -15,57 +15,61 @@ from numpy.typing import NDArray
 
 from engine.base.language import tr
 from engine.base.progress import Progress
-from engine.data.cache import SMALLEST, numbers_of
-from engine.data.shards import parts_of
+from engine.data.cache import MIN_CACHED_LENGTH, cached_numbers
+from engine.data.shards import encodable_parts
 from engine.data.splits import AnySplit
 from engine.data.tokenizers import Tokenizer
 
 VERSION = 1  # of the cached counts
 # What is left open -> its usual texts; others are spelled.
-USUAL: Mapping[str, tuple[str, ...]] = {
+USUAL_TEXTS: Mapping[str, tuple[str, ...]] = {
     "word": ("<unk>",),  # a published text has it already
     "line": ("\n",),
     "gap": (" ", ""),
     "edge": (" ", ""),  # a gap beside a line end
 }
-SPELLED = 2  # the column of a spelled text
-CHOICES = len(USUAL) * (SPELLED + 1)
+SPELLED_COLUMN = 2  # the column of a spelled text
+CHOICES = len(USUAL_TEXTS) * (SPELLED_COLUMN + 1)
 END = 0xFF  # before the first byte of a word and after its last: no byte of UTF-8
 BYTES = 256
 
 
-def counted(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
+def undetermined_counts(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
     """Return (CHOICES + BYTES²,) counts of what a text's tokens leave open: of each usual text and of spelled ones,
     then of each byte [column] after another [row].
     """
-    choices, spelled = np.zeros((len(USUAL), SPELLED + 1)), [b""]
-    rows = {kind: (choices[row], usual) for row, (kind, usual) in enumerate(USUAL.items())}
-    for (kind, found), n in Counter(tokenizer.left_open(text)).items():
+    choices, spelled = np.zeros((len(USUAL_TEXTS), SPELLED_COLUMN + 1)), [b""]
+    rows = {kind: (choices[row], usual) for row, (kind, usual) in enumerate(USUAL_TEXTS.items())}
+    for (kind, found), n in Counter(tokenizer.undetermined_parts(text)).items():
         row, usual = rows[kind]
-        row[usual.index(found) if found in usual else SPELLED] += n
+        row[usual.index(found) if found in usual else SPELLED_COLUMN] += n
         spelled += [found.encode("utf-8", "surrogatepass")] * n if found not in usual else []
     raw = np.frombuffer(bytes([END]).join([*spelled, b""]), dtype=np.uint8).astype(np.int64)
     return np.append(choices, np.bincount(raw[:-1] * BYTES + raw[1:], minlength=BYTES * BYTES))
 
 
-def left_open_in(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
+def split_undetermined_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
     """The same for a split; cached if counting takes long."""
 
     def found() -> NDArray[np.float64]:
-        progress, total, done = Progress(tr("counting the rare words"), split.length), counted("", tokenizer), 0
-        for part in parts_of(split.pieces(), tokenizer):
-            total += counted(part, tokenizer)
+        progress, total, done = (
+            Progress(tr("counting the rare words"), split.length),
+            undetermined_counts("", tokenizer),
+            0,
+        )
+        for part in encodable_parts(split.pieces(), tokenizer):
+            total += undetermined_counts(part, tokenizer)
             done += len(part)
-            progress.at(done)
+            progress.update(done)
         return total
 
     kept = (VERSION, split.sha256, tokenizer.sha256)
-    return found() if split.length < SMALLEST else numbers_of("spelling", kept, found)
+    return found() if split.length < MIN_CACHED_LENGTH else cached_numbers("spelling", kept, found)
 
 
-def costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
+def spelling_costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the cost in nats of each choice and of each byte after another, in the order of `counted`."""
-    choices, pairs = learned[:CHOICES].reshape(-1, SPELLED + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
+    choices, pairs = learned[:CHOICES].reshape(-1, SPELLED_COLUMN + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
     single = (pairs.sum(0) + 1.0) / (pairs.sum() + BYTES)
     chosen, after = choices / choices.sum(1, keepdims=True), (pairs + single) / (pairs.sum(1, keepdims=True) + 1.0)
     nats: NDArray[np.float64] = -np.log(np.concatenate([chosen.ravel(), after.ravel()]))

@@ -15,8 +15,8 @@ from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.config.sections import DataConfig
 from engine.data import sources
-from engine.data.cache import tokens_of
-from engine.data.synthetic.grammar import GeneratedText, Probe
+from engine.data.cache import cached_tokens
+from engine.data.synthetic.grammar import GeneratedText, TextProbe
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class AnySplit(ABC):
         return None if self.generated is None else self.generated.floor()
 
     @cached_property
-    def probes(self) -> tuple[Probe, ...]:
+    def probes(self) -> tuple[TextProbe, ...]:
         """Characters whose prediction tests one dependency."""
-        return () if self.generated is None else tuple(chain.from_iterable(map(_bands, self.generated.probes)))
+        return () if self.generated is None else tuple(chain.from_iterable(map(_distance_bands, self.generated.probes)))
 
     def head(self, most: int) -> str:
         """Return its beginning: at most `most` characters."""
@@ -88,7 +88,7 @@ class AnySplit(ABC):
                 break
         return found[:most]
 
-    def stretches(self) -> str:
+    def overlap_sample(self) -> str:
         """Return as much of it as is looked at for overlap: all, or evenly spaced stretches of a large text."""
         return self.text
 
@@ -102,11 +102,11 @@ class Split(AnySplit):
         yield self.whole
 
     def tokens(self, tokenizer: "Tokenizer") -> Any:
-        parts = partial(tokenizer.parts, self.whole)
-        return tokens_of(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
+        parts = partial(tokenizer.encode_parts, self.whole)
+        return cached_tokens(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
 
 
-def fractions(length: int, data: DataConfig) -> tuple[int, int]:
+def split_borders(length: int, data: DataConfig) -> tuple[int, int]:
     """Return where validation and test begin: train first, then validation, test last (nanoGPT's order)."""
     train_stop = int(length * (1.0 - data.validation_fraction - data.test_fraction))
     test_start = length - int(length * data.test_fraction)
@@ -114,10 +114,10 @@ def fractions(length: int, data: DataConfig) -> tuple[int, int]:
 
 
 def split_text(text: str, data: DataConfig) -> dict[str, Split]:
-    return {split: Split(text[start:stop]) for split, (start, stop) in cuts(len(text), data, ()).items()}
+    return {split: Split(text[start:stop]) for split, (start, stop) in split_spans(len(text), data, ()).items()}
 
 
-def _bands(probe: Probe) -> list[Probe]:
+def _distance_bands(probe: TextProbe) -> list[TextProbe]:
     if probe.name != "recall":
         return [probe]
     near = probe.distance < RECALL_NEAR  # 110 characters
@@ -136,23 +136,23 @@ def _bands(probe: Probe) -> list[Probe]:
     ]
 
 
-def first_of(files: Mapping[str, object]) -> str:
+def training_part(files: Mapping[str, object]) -> str:
     """Return which of a source's parts has the training text."""
     return "train" if "train" in files else ""
 
 
-def cuts(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
+def split_spans(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
     """Return where the splits of a text begin and end, except the `official` ones, which have files of their own."""
     if "validation" in official:
         return {"train": (0, length)}
     if "test" in official:
         data = data.model_copy(update={"test_fraction": 0.0})
-    train_stop, test_start = fractions(length, data)
+    train_stop, test_start = split_borders(length, data)
     found = {"train": (0, train_stop), "validation": (train_stop, test_start), "test": (test_start, length)}
     return {split: (start, stop) for split, (start, stop) in found.items() if split != "test" or start < stop}
 
 
-def empty(source: sources.Source, split: str) -> InputError:
+def empty_error(source: sources.Source, split: str) -> InputError:
     files = source.files[split]
     path = files[0] if len(files) == 1 else source.path
     return InputError(

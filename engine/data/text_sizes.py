@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-COUNTED = 1 << 20  # characters at once
+CHUNK_LENGTH = 1 << 20  # characters at once
 # Thai, Lao, Tibetan, Burmese; Khmer; kana; Han.
 SPACELESS = re.compile(
     "[\u0e00-\u109f\u1780-\u17ff\u3040-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
@@ -21,7 +21,7 @@ class TextSizes(NamedTuple):
 
 
 def sizes_of(raw: bytes) -> TextSizes:
-    """Return the sizes of UTF-8 text; of a character that it starts within, only bytes count."""
+    """Return the sizes of UTF-8 text; if it starts within a character, only the bytes of that one count."""
     starts = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
     text = raw.decode("utf-8", "surrogatepass" if not raw or starts[0] else "replace")
     return TextSizes(int(starts.sum()), len(text.split()) + raw.count(b"\n"), len(raw), _spaceless(text))
@@ -42,6 +42,6 @@ def sizes_of_pieces(pieces: Iterable[str]) -> TextSizes:
             characters += len(piece)
             words += len(piece.split()) + piece.count("\n") - int(within and not piece[0].isspace())
             size += len(piece.encode("utf-8", "surrogatepass"))
-            spaceless += sum(_spaceless(piece[at : at + COUNTED]) for at in range(0, len(piece), COUNTED))
+            spaceless += sum(_spaceless(piece[at : at + CHUNK_LENGTH]) for at in range(0, len(piece), CHUNK_LENGTH))
             within = not piece[-1].isspace()
     return TextSizes(characters, words, size, spaceless)

@@ -1,5 +1,5 @@
 """Alarms on data, scores, samples and curves: too good to be true, no better than counting, the same text twice,
-diverged, overfit, not done. No torch here.
+diverged, overfit, stopped too early. No torch here.
 
 A bad curve invalidates a comparison by the last loss, yet that number does not show it.
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 from engine.base.language import english
 from engine.config.schema import RunConfig
-from engine.config.schemes import whole_steps
+from engine.config.schemes import require_steps
 from engine.config.tasks import TaskKind
-from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
+from engine.runs.records import DataFacts, EvaluationScores, TrainRecord, ValidationRecord
 from engine.runs.verdict import (
     DIVERGED,
     IMPLAUSIBLE,
@@ -30,34 +30,34 @@ from engine.runs.verdict import (
 
 STANDARD_ERRORS = 4.0  # beyond the whole-past floor, if no other is known, or the best reader's accuracy
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
-FEWEST = 10  # exactly right answers that the tokens' accuracy implies
+MIN_IMPLIED_ANSWERS = 10  # exactly right answers that the tokens' accuracy implies
 NOISE = 2.0  # standard errors within which a share is no better
-LEARNED = 0.02  # nats below the unigram loss that count as learning
+MIN_LEARNED_NATS = 0.02  # nats below the unigram loss that count as learning
 FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
 NATS_IN_COMMON = 40.0  # e^-40: not chance even over all pairs of places in all samples of a run
-COMPARED = 20  # earlier samples
-LONGEST = 2_000  # characters of a sample that are compared
+MAX_COMPARED_SAMPLES = 20  # earlier samples
+MAX_SAMPLE_LENGTH = 2_000  # characters of a sample that are compared
 
 
-def of_scores(
-    record: Scores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
+def score_verdicts(
+    record: EvaluationScores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
 ) -> list[Verdict | None]:
     """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
     return [
-        implausible(record, facts, config.task, step=step, leak_free=leak_free),
-        decoding(record, facts, step=step),
-        not_learning(record, facts, warmup=whole_steps(config.optimizer.warmup), step=step),
+        check_plausible(record, facts, config.task, step=step, leak_free=leak_free),
+        check_decoding(record, facts, step=step),
+        check_learning(record, facts, warmup=require_steps(config.optimizer.warmup), step=step),
     ]
 
 
 Bound = tuple[float, float, str, str]  # a value, the least possible, what is wrong below that, and the badge for it
 
 
-def _loss_bound(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | None:
+def _loss_bound(record: EvaluationScores, facts: DataFacts, task: TaskKind) -> Bound | None:
     """Of the loss, if a text is predicted from its past. Without a known bound, a text may really be that easy:
     suspicious, not implausible.
     """
-    if not task.from_its_past or record.loss is None:
+    if not task.predicts_from_past or record.loss is None:
         return None
     floor, loss, excess = facts.floor, record.loss, record.excess
     nats = None if floor is None else floor.nats_per_char
@@ -95,7 +95,7 @@ def _loss_bound(record: Scores, facts: DataFacts, task: TaskKind) -> Bound | Non
     return below, bound, why, IMPLAUSIBLE
 
 
-def _accuracy_bound(record: Scores, facts: DataFacts) -> Bound | None:
+def _accuracy_bound(record: EvaluationScores, facts: DataFacts) -> Bound | None:
     """Of the m texts that only one of model and best reader gets right, an honest model gets at most m / 2, give or
     take √m / 2. m is not recorded, so it is taken as large as possible: all that either gets wrong.
     """
@@ -113,8 +113,8 @@ def _accuracy_bound(record: Scores, facts: DataFacts) -> Bound | None:
     return best.accuracy - accuracy, -luck, why, IMPLAUSIBLE
 
 
-def implausible(
-    record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
+def check_plausible(
+    record: EvaluationScores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
 ) -> Verdict | None:
     """Return whether a validation score is better than is possible or was ever reached; None if no bound is known.
     `leak_free`: whether the leak probe has passed.
@@ -128,7 +128,7 @@ def implausible(
     return Verdict("plausible", "evaluation", step, badge, value, why + passed)
 
 
-def decoding(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
+def check_decoding(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether far fewer answers are exactly right than the accuracy of their tokens implies; None if it implies
     nothing. If each token of an answer is predicted from the right ones before it, greedy decoding writes the answer,
     and a wrong token spoils one answer only. A beam may choose otherwise, but hardly for half of them.
@@ -139,7 +139,7 @@ def decoding(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
         return None
     # `tokens` does not count two marks of each answer, which are scored.
     least = math.floor(n - (1.0 - accuracy) * (tokens + 2 * n))
-    if least < FEWEST:
+    if least < MIN_IMPLIED_ANSWERS:
         return None
     why = english(
         "{accuracy:.1%} of the tokens are right if the model is shown those before them, so at least {least:,} of "
@@ -155,13 +155,13 @@ def decoding(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
     return Verdict("decoding", "evaluation", step, SUSPICIOUS, exact, why)
 
 
-def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) -> Verdict | None:
+def check_learning(record: EvaluationScores, facts: DataFacts, *, warmup: int, step: int) -> Verdict | None:
     """Return whether after warm-up (steps) the loss is still that of token counts alone; None until then."""
     line, loss = facts.unigram, record.loss
     if step < warmup + FIRST_STEPS or line is None or loss is None:
         return None
     below = line - loss
-    if below >= LEARNED:
+    if below >= MIN_LEARNED_NATS:
         return Verdict("learning", "evaluation", step, OK, below, english("better than token frequencies alone"))
     why = english(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has been "
@@ -173,7 +173,7 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
     return Verdict("learning", "evaluation", step, NOT_LEARNING, below, why)
 
 
-def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
+def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether one answer to all questions would score as well; None if none are asked."""
     majority = facts.majority
     share = None if majority is None else record.value(majority.score)
@@ -207,19 +207,21 @@ def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | N
     return Verdict("answers", "after", step, NOT_LEARNING, above, why)
 
 
-def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
+def check_same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
     """Return whether a sample shares more with an earlier one of the run than chance allows.
 
     Each was drawn with a seed of its own, so a long common passage must be probable under the model. Text that the
     model knows by heart is, and is not flagged.
     """
-    chances, text = new.get("chances"), str(new.get("text", ""))[:LONGEST]
+    chances, text = new.get("chances"), str(new.get("text", ""))[:MAX_SAMPLE_LENGTH]
     if not chances or len(chances) < len(text):
         return None
-    for old in list(earlier)[-COMPARED:]:
+    for old in list(earlier)[-MAX_COMPARED_SAMPLES:]:
         if old.get("step") == new.get("step"):
             continue
-        match = SequenceMatcher(None, str(old.get("text", ""))[:LONGEST], text, autojunk=False).find_longest_match()
+        match = SequenceMatcher(
+            None, str(old.get("text", ""))[:MAX_SAMPLE_LENGTH], text, autojunk=False
+        ).find_longest_match()
         nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
         if nats > NATS_IN_COMMON:
             why = english(
@@ -237,16 +239,19 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
 
 
 BLOCK = 10  # train records to average: single ones are noise
-APART = (0.2, 0.1)  # a training loss that rose by this share, and this many nats, has diverged
-RISEN = (0.01, 0.01)  # a rise of the validation loss above its best that is no accident
+DIVERGED_RISE = (0.2, 0.1)  # a training loss that rose by this share, and this many nats, has diverged
+OVERFIT_RISE = (0.01, 0.01)  # a rise of the validation loss above its best that is no accident
 AFTER_BEST = 3  # evaluations: a curve may dip once
-FALLING = (0.02, 0.01)  # a last tenth that cut the loss by this share, and this many nats, was too early to stop
+LATE_FALL = (0.02, 0.01)  # a last tenth that cut the loss by this share, and this many nats, was too early to stop
 WIDTHS = (0.1, 0.25)  # shares of a run, the second if records are few
-SURE, SURE_OF_MANY = 3.0, 5.0  # standard errors of training losses; the lowest of many blocks is low by chance
-LEAST = 3  # records of such a share
+SIGNIFICANCE, SIGNIFICANCE_OF_MANY = (
+    3.0,
+    5.0,
+)  # standard errors of training losses; the lowest of many blocks is low by chance
+MIN_WINDOW_RECORDS = 3  # records of such a share
 
 
-def curve(
+def check_curves(
     train: Sequence[TrainRecord], validation: Sequence[ValidationRecord], *, when: When, step: int
 ) -> Verdict | None:
     """Return the problems of the curves so far; None before the first evaluation.
@@ -257,26 +262,28 @@ def curve(
     trained = [(record.step, record.loss) for record in train if record.loss is not None]
     if not scored:
         return None
-    found = _apart(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
+    found = (
+        _check_divergence(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
+    )
     badge, value, why = found or (OK, 0.0, english("the curves look normal"))
     return Verdict("curve", when, step, badge, value, why)
 
 
-def no_number(why: str, *, step: int) -> Verdict:
+def nan_verdict(why: str, *, step: int) -> Verdict:
     return Verdict(
         "curve", "after", step, DIVERGED, math.inf, english("{why}; do not compare this run with any other", why=why)
     )
 
 
-def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     blocks = [trained[i : i + BLOCK] for i in range(len(trained) % BLOCK, len(trained), BLOCK)]
     if len(blocks) < 2:
         return None
     means = [statistics.fmean(loss for _, loss in block) for block in blocks]
     lowest, last = min(means), means[-1]
     best = blocks[means.index(lowest)]
-    noise = SURE_OF_MANY * _error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
-    if last - lowest <= max(APART[0] * lowest, APART[1], noise):
+    noise = SIGNIFICANCE_OF_MANY * _error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
+    if last - lowest <= max(DIVERGED_RISE[0] * lowest, DIVERGED_RISE[1], noise):
         return None
     at = best[-1][0]
     why = english(
@@ -293,7 +300,7 @@ def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     best, (_, last) = min(range(len(scored)), key=lambda i: scored[i][1]), scored[-1]
     at, lowest = scored[best]
     since = [loss for _, loss in scored[best + 1 :]]
-    least = lowest + max(RISEN[0] * lowest, RISEN[1])
+    least = lowest + max(OVERFIT_RISE[0] * lowest, OVERFIT_RISE[1])
     if len(since) < AFTER_BEST or min(since[-AFTER_BEST:]) <= least:
         return None
     why = english(
@@ -311,7 +318,7 @@ def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, flo
     fall, name, last = _last_tenth(scored), "validation", scored[-1][1]
     if fall is None:
         fall, name = _last_tenth_trained(trained), "training"
-    if fall is None or fall <= max(FALLING[0] * last, FALLING[1]):
+    if fall is None or fall <= max(LATE_FALL[0] * last, LATE_FALL[1]):
         return None
     why = english(
         "the {name} loss fell by {fall:.3f} over the last tenth of the run: the model had more to "
@@ -338,9 +345,9 @@ def _last_tenth_trained(trained: list[tuple[int, float]]) -> float | None:
     for width in WIDTHS:
         newest = [loss for step, loss in trained if step > (1.0 - width) * end]
         before = [loss for step, loss in trained if 1.0 - 2.0 * width < step / end <= 1.0 - width]
-        if min(len(newest), len(before)) >= LEAST:
+        if min(len(newest), len(before)) >= MIN_WINDOW_RECORDS:
             fall = statistics.fmean(before) - statistics.fmean(newest)
-            return fall * 0.1 / width if fall > SURE * _error(newest, before) else 0.0
+            return fall * 0.1 / width if fall > SIGNIFICANCE * _error(newest, before) else 0.0
     return None
 
 

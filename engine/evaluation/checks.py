@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from engine.base.language import english
 from engine.base.seeds import seed_for
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.visibility import Visibility
-from engine.data.objectives import IGNORED, Batch, Objective, Places, places
+from engine.data.objectives import IGNORED, Batch, Objective, TokenOrigins, token_origins
 from engine.model.dropout import seed_generators
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
@@ -53,7 +53,7 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
             model.train(before)
 
 
-def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[int]) -> float:
+def gradient_leak(model: nn.Module, batch: Batch, places: TokenOrigins, tried: list[int]) -> float:
     """Return the largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it, for
     the positions t of `tried`. The model is in evaluation mode, with a `token_embedding` for every input.
     """
@@ -67,7 +67,7 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
     hooks = [part.register_forward_hook(keep) for part in embeddings if part is not None]
     try:
         with torch.enable_grad():
-            logits = batch.at_targets(model(*batch.inputs))  # (B, T, V)
+            logits = batch.target_logits(model(*batch.inputs))  # (B, T, V)
             texts = [places.tokens] if batch.source is None else [places.source, places.tokens]
             # A random mixture of the logits: unlike in a plain sum, no cancellation can hide a dependence.
             generator = torch.Generator().manual_seed(seed_for(0, "probe", "mixture"))
@@ -91,7 +91,7 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
 def perturbation_leak(
     model: nn.Module,
     row: Batch,
-    places: Places,
+    places: TokenOrigins,
     tried: list[int],
     vocab_size: int,
     seed: int = 0,
@@ -109,7 +109,7 @@ def perturbation_leak(
     texts = [places.tokens] if row.source is None else [places.source, places.tokens]
     unchanged: dict[int, Tensor] = {}  # logits by number of rows: one pass for all groups of the same size
     with torch.no_grad():
-        at_once = _that_fit(model, answers.numel(), vocab_size, at_once)
+        at_once = _rows_that_fit(model, answers.numel(), vocab_size, at_once)
         for start in range(0, len(tried), at_once):
             group = torch.tensor(tried[start : start + at_once], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
@@ -121,21 +121,21 @@ def perturbation_leak(
                 other.append(torch.where(torch.as_tensor(hidden, device=device), drawn, part))
             up_to = answers[None] <= answers[group][:, None]
             if len(group) not in unchanged:
-                unchanged = {len(group): _answer(model, row, same, seed)}
-            largest = _change(unchanged[len(group)], _answer(model, row, other, seed), up_to)
+                unchanged = {len(group): _target_logits(model, row, same, seed)}
+            largest = _relative_change_at(unchanged[len(group)], _target_logits(model, row, other, seed), up_to)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
     return worst
 
 
-def _answer(model: nn.Module, batch: Batch, inputs: Sequence[Tensor | Positions], seed: int) -> Tensor:
+def _target_logits(model: nn.Module, batch: Batch, inputs: Sequence[Tensor | Positions], seed: int) -> Tensor:
     """Return the logits (B, T, V) for a batch's targets, from these inputs in a seeded pass."""
     seed_generators(batch.tokens.device, seed)
-    return batch.at_targets(model(*inputs))
+    return batch.target_logits(model(*inputs))
 
 
-def _change(before: Tensor, after: Tensor, where: Tensor) -> float:
+def _relative_change_at(before: Tensor, after: Tensor, where: Tensor) -> float:
     """Return the largest relative change between logits (B, T, V) at `where` (B, T)."""
     passes = [logits[where].to(widest_float(logits.device)) for logits in (before, after)]  # (places, V)
     return relative_change(*passes) if passes[0].numel() else 0.0
@@ -162,8 +162,8 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
     drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
     redrawn = batch(torch.where(hidden, drawn, windows))
     with torch.no_grad():
-        before, after = (_answer(model, one, one.inputs, seed) for one in (original, redrawn))
-        return _change(before, after, hidden)
+        before, after = (_target_logits(model, one, one.inputs, seed) for one in (original, redrawn))
+        return _relative_change_at(before, after, hidden)
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
@@ -179,12 +179,12 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
     return sorted({0, max(0, last - 1), last, *(int((i + share) * stretch) for i, share in enumerate(random))})
 
 
-def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
+def _rows_that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
     logits_bytes = length * getattr(model, "vocab_size", vocab_size) * 8
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
 
-def _as_used(
+def _probe_both_modes(
     model: nn.Module, scoring: Callable[..., float], training: Callable[..., float], rows: int
 ) -> tuple[float, int]:
     """Run one probe as a scorer runs the model and one as training does, with this many rows at once, halved until
@@ -195,7 +195,7 @@ def _as_used(
         with _mode(model, training=trains), torch.inference_mode(not trains):
             while True:
                 try:
-                    worst = _larger(worst, probe(at_once=rows))
+                    worst = _max_or_nan(worst, probe(at_once=rows))
                     break
                 except torch.OutOfMemoryError:
                     if rows == 1:
@@ -204,20 +204,20 @@ def _as_used(
     return worst, rows
 
 
-def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
+def _affordable_positions(model: nn.Module, length: int, device: str, share: float) -> int:
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
 
 def starts_as_identity(model: ModelConfig) -> bool:
     """Whether layers, or their branches, start as the identity or close to it."""
-    return any(row.identity_at_init for row in parts_of(model).values())
+    return any(row.identity_at_init for row in active_parts(model).values())
 
 
 def leak_probe(
     model: Network,
     objective: Objective,
-    examples: Tensor | Sequence[tuple[Batch, Places]],
+    examples: Tensor | Sequence[tuple[Batch, TokenOrigins]],
     vocab_size: int,
     *,
     when: When,
@@ -233,40 +233,42 @@ def leak_probe(
     """
     if when == "before" and starts_as_identity(model.config):
         model = deepcopy(model)
-        redraw(model)
+        randomize_weights(model)
     gradient = change = 0.0
     kind, share = next(model.parameters()).device.type, SHARE[when]
     wanted = min(rows, MOST_ROWS)
-    if objective.hides:
+    if objective.predicts_hidden:
         assert isinstance(examples, Tensor)
-        own = examples.repeat(-(-wanted // len(examples)), 1)[: _affordable(model, objective.window, kind, share)]
-        own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
+        own = examples.repeat(-(-wanted // len(examples)), 1)[
+            : _affordable_positions(model, objective.window, kind, share)
+        ]
+        own = own[: _rows_that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
         with _mode(model, training=False):
             change = hidden_leak(model, objective, examples, vocab_size, step)
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
-        found, at_once = _as_used(model, hidden, hidden, len(own))
-        change = _larger(change, found)
+        found, at_once = _probe_both_modes(model, hidden, hidden, len(own))
+        change = _max_or_nan(change, found)
         clean = english("the model does not see what is hidden")
     else:
-        for batch, where in _made(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
+        for batch, where in _make_examples(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
             single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
-            affordable = _affordable(model, length, kind, share)
+            affordable = _affordable_positions(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
-            at_once = _that_fit(model, length - 1, vocab_size, min(wanted, affordable))
+            at_once = _rows_that_fit(model, length - 1, vocab_size, min(wanted, affordable))
             again = list(itertools.islice(itertools.cycle(tried), max(at_once, len(tried)))) if tried else []
             with _mode(model, training=False):
                 few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
-                gradient = _larger(gradient, gradient_leak(model, batch, where, few))
-                change = _larger(change, perturbation_leak(model, single[0], where, tried, vocab_size, step))
+                gradient = _max_or_nan(gradient, gradient_leak(model, batch, where, few))
+                change = _max_or_nan(change, perturbation_leak(model, single[0], where, tried, vocab_size, step))
             perturbed = functools.partial(perturbation_leak, model, places=where, vocab_size=vocab_size, seed=step)
             scoring = functools.partial(perturbed, single[-1], tried=again[:: max(1, len(again) // at_once)])
             training = functools.partial(perturbed, single[0], tried=again)
-            found, at_once = _as_used(model, scoring, training, at_once)
-            change = _larger(change, found)
+            found, at_once = _probe_both_modes(model, scoring, training, at_once)
+            change = _max_or_nan(change, found)
         clean = (
             english("nothing that the model reads contains the class")
-            if objective.pools
+            if objective.pools_logits
             else english(
                 "the model sees no later token ({n:,} of {length:,} positions tried)",
                 n=len(tried),
@@ -289,32 +291,32 @@ def leak_probe(
     return Verdict("leak", when, step, OK, 0.0, clean)
 
 
-def _larger(one: float, other: float) -> float:
+def _max_or_nan(one: float, other: float) -> float:
     return max(one, other, key=lambda value: (value != value, value))
 
 
-def _made(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
-    """Yield examples and where their text stands: in all rows alike, or in each where its own draws put it."""
-    alone = objective.rearranges
+def _make_examples(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, TokenOrigins]]:
+    """Yield examples and where their tokens come from: all rows at once, or one by one if each draws its own order."""
+    alone = objective.reorders_text
     for number, rows in enumerate(torch.split(windows, 1) if alone else [windows]):
         seed = seed_for(0, "mask", "probe", *((step, number) if alone else ()))
-        where = places(objective, torch.Generator().manual_seed(seed))
+        where = token_origins(objective, torch.Generator().manual_seed(seed))
         assert where is not None
         yield objective.batch(rows, torch.Generator().manual_seed(seed)), where
 
 
-ORDERED = 32  # tokens of the permuted text
+ORDER_CHECK_LENGTH = 32  # tokens of the permuted text
 ORDER_LIMIT = 1e-9  # relative, in float64
 
 
 def order_check(model: Network, vocab_size: int) -> Verdict | None:
     """Check whether positions reach the model; None if it has none, or no text is long enough to tell.
 
-    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions.
+    Without a mask and without positions a Transformer cannot see order: permuting its text permutes its predictions.
     So in a copy with other weights the masks are lifted and two neighbours change places; in float64 anything more than
     rounding counts.
     """
-    length = min(ORDERED, model.config.context_length, model.config.source_tokens)
+    length = min(ORDER_CHECK_LENGTH, model.config.context_length, model.config.source_tokens)
     # A stack whose layers all have none need not tell order.
     placed = [stack for stack in model.stacks if _positions(stack) != ["none"]]
     if not placed or length < 3 or vocab_size < 2:
@@ -322,8 +324,8 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
     for part in copy.modules():
         if isinstance(part, SelfAttention):
-            part.see = Visibility(causal=False)
-    redraw(copy)
+            part.visibility = Visibility(causal=False)
+    randomize_weights(copy)
     tokens = torch.arange(length)[None] % min(vocab_size, length)
     swapped = torch.arange(length)
     swapped[:2] = torch.tensor([1, 0])
@@ -351,11 +353,11 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
 
 
 def _positions(stack: Stack) -> list[str]:
-    return list(dict.fromkeys(kind.position for kind, _ in stack.config.kinds(len(stack.layers))))
+    return list(dict.fromkeys(kind.position for kind, _ in stack.config.layer_kinds(len(stack.layers))))
 
 
 @torch.no_grad()
-def redraw(model: Network) -> None:
+def randomize_weights(model: Network) -> None:
     """Redraw the weights at another scale, in place: this tests connections, not initial values."""
     generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
     for weight in model.parameters():

@@ -16,17 +16,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.base.language import tr
-from engine.data.loader import Examples, TextTokens
+from engine.data.loader import BatchStream, TextTokens
 from engine.data.objectives import IGNORED, Batch
-from engine.data.synthetic.grammar import Probe
+from engine.data.synthetic.grammar import TextProbe
 from engine.model.transformer import evaluating
-from engine.ranks import ALONE, SCORE, Ranks
+from engine.ranks import SCORE, SINGLE, Ranks
 
 STRETCHES = 32
 
 
 @dataclass(frozen=True)
-class TokenScores:
+class TargetScores:
     """The scores of m targets. For next-token: every token of a text but the first."""
 
     nll: NDArray[np.float64]  # (m,) float64, nats: −log p(target | its window)
@@ -64,7 +64,7 @@ class TokenScores:
         sums = np.bincount(stretch, weights=self.nll, minlength=stretches)
         return [float(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
 
-    def only(self, places: NDArray[np.bool_]) -> float | None:
+    def mean_at(self, places: NDArray[np.bool_]) -> float | None:
         """Return the mean nll over the targets at these places of their windows; None if there is none."""
         chosen = places[self.place]
         return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
@@ -86,7 +86,7 @@ def macro_f1(counts: NDArray[np.int64]) -> float:
     return float((2.0 * right[all_ > 0] / all_[all_ > 0]).mean())
 
 
-def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
+def scoring_windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
     """Cut a text for scoring: (start, length, scored); the last `scored` of `length` targets count, each of the n − 1
     targets once, in the first window that has it. Window k starts at k · stride.
     """
@@ -109,8 +109,8 @@ def score_tokens(
     between: Callable[[], None] = lambda: None,
     ends: Tensor | None = None,
     unknown: int | None = None,
-    ranks: Ranks = ALONE,
-) -> TokenScores:
+    ranks: Ranks = SINGLE,
+) -> TargetScores:
     """Score every token (n,) of a text but the first, once, deterministically. `batch_size` changes speed, not the
     score; `between` is called between batches and may raise to stop. No window sees across `ends`, (m,) places: each
     document is scored from the token that ends the one before. `unknown` as in `score_batches`.
@@ -121,7 +121,7 @@ def score_tokens(
         )
 
     def batches() -> Iterator[Batch]:
-        for (length, scored), group in groupby(windows(tokens.numel(), context, stride), key=lambda w: w[1:]):
+        for (length, scored), group in groupby(scoring_windows(tokens.numel(), context, stride), key=lambda w: w[1:]):
             all_starts = torch.tensor([start for start, _, _ in group], device=tokens.device)
             for starts in torch.split(all_starts, batch_size):
                 rows = tokens[starts[:, None] + torch.arange(length + 1, device=tokens.device)].long()  # (B, T + 1)
@@ -135,7 +135,7 @@ def score_tokens(
         plan = [
             (first + start, length - scored, length)
             for first, last in pairwise([0, *ends.tolist(), tokens.numel() - 1])
-            for start, length, scored in windows(last - first + 1, context, stride)
+            for start, length, scored in scoring_windows(last - first + 1, context, stride)
         ]
         whole = lambda one: min(context, tokens.numel() - 1 - one[0])
         for length, group in groupby(plan, key=whole):
@@ -158,8 +158,8 @@ def score_batches(
     stride: int,
     unknown: int | None = None,
     between: Callable[[], None] = lambda: None,
-    ranks: Ranks = ALONE,
-) -> TokenScores:
+    ranks: Ranks = SINGLE,
+) -> TargetScores:
     """Score all batches, at least one; `context` and `stride` only label the score. Predicting the token `unknown` does
     not say which word comes next, so it is never right. Ranks take turns at the batches, and rank 0 has the scores.
     """
@@ -170,7 +170,7 @@ def score_batches(
             for batch in islice(batches, ranks.rank, None, ranks.size):
                 between()
                 scored = batch.targets != IGNORED
-                logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
+                logits, targets = batch.target_logits(model(*batch.inputs))[scored].float(), batch.targets[scored]
                 nll = F.cross_entropy(logits, targets, reduction="none")
                 correct = logits.argmax(-1) == targets
                 if unknown is not None:
@@ -179,13 +179,13 @@ def score_batches(
                 parts.append(torch.stack([column.cpu().double() for column in columns], 1).numpy())
 
     if ranks.leads:
-        ranks.order(SCORE)
-    ranks.together(own)
-    nll, correct, place = np.concatenate([np.empty((0, 3)), *ranks.collected(parts)]).T
-    return TokenScores(nll.copy(), correct.astype(np.bool_), place.astype(np.int32), context, stride)
+        ranks.broadcast_order(SCORE)
+    ranks.run_collectively(own)
+    nll, correct, place = np.concatenate([np.empty((0, 3)), *ranks.gather_parts(parts)]).T
+    return TargetScores(nll.copy(), correct.astype(np.bool_), place.astype(np.int32), context, stride)
 
 
-def nanogpt_loss(model: nn.Module, batches: Examples, n_batches: int) -> float:
+def nanogpt_loss(model: nn.Module, batches: BatchStream, n_batches: int) -> float:
     """NanoGPT's `estimate_loss`: the mean over random batches of their mean loss, nats per token. Comparable with
     published nanoGPT figures only: 20 batches of its CPU recipe have a standard error of 0.017.
     """
@@ -198,23 +198,23 @@ def nanogpt_loss(model: nn.Module, batches: Examples, n_batches: int) -> float:
     return math.fsum(losses) / len(losses)
 
 
-def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+def places_with_history(scores: TargetScores, probe: TextProbe) -> NDArray[np.bool_]:
     """Return (n,) the places that count in version 1 records: those with context − stride tokens of history."""
     counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
     return counted
 
 
-def places_shown(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+def places_with_evidence(scores: TargetScores, probe: TextProbe) -> NDArray[np.bool_]:
     """Return (n,) the places of a probe that count: those with their evidence inside the window."""
     shown: NDArray[np.bool_] = probe.distance <= scores.place[probe.at - 1] + 1
     return shown
 
 
-Counted = Callable[[TokenScores, Probe], NDArray[np.bool_]]
+PlaceFilter = Callable[[TargetScores, TextProbe], NDArray[np.bool_]]
 
 
 def probe_counts(
-    scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
+    scores: TargetScores, probes: tuple[TextProbe, ...], counted: PlaceFilter = places_with_evidence
 ) -> dict[str, tuple[int, int]]:
     """(right, counted) places of each probe that has any, one token a character."""
     result = {}
@@ -225,25 +225,25 @@ def probe_counts(
     return result
 
 
-def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
+def excess_over_floor(scores: TargetScores, floor: NDArray[np.float64]) -> float:
     """Return the nats per character above a perfect predictor, whose nll is `floor` (n,); nan where unknown."""
     known = np.isfinite(floor[1:])
     n = int(known.sum())
     return math.fsum(scores.nll[known]) / n - math.fsum(floor[1:][known]) / n
 
 
-Stretch = list[int]  # [distance from, distance to, right, of]: characters, from ≤ distance < to; places
+DistanceScore = list[int]  # [distance from, distance to, right, of]: characters, from ≤ distance < to; places
 
 
 def scores_by_distance(
-    scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
-) -> dict[str, list[Stretch]]:
+    scores: TargetScores, probes: tuple[TextProbe, ...], counted: PlaceFilter = places_with_evidence
+) -> dict[str, list[DistanceScore]]:
     """Return the accuracy on the places in `probe_counts` by how far back the evidence is: a model's reach.
 
     Only places whose evidence lies inside the window count: at a stride of half the context, a third of what is 170
-    characters back would else be wrong for having been cut off. The stretches are the probe's own, so the counts of
+    characters back would otherwise be wrong because it is cut off. The stretches are the probe's own, so the counts of
     other texts and seeds can be added up. Parts of one family (near and far recall) are counted together; probes
-    without borders are left out. What stands outside all borders counts to the stretch beside it.
+    without borders are left out. Places outside all borders count in the nearest stretch.
     """
     found: dict[str, np.ndarray] = {}
     borders: dict[str, tuple[int, ...]] = {}

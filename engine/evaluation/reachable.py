@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.cache import numbers_of
+from engine.data.cache import cached_numbers
 from engine.data.splits import AnySplit
 from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import GeneratedText
-from engine.evaluation.metrics import windows
+from engine.evaluation.metrics import scoring_windows
 from engine.runs.records import Floor
 
 VERSION = 1  # of the filters; cached floors of other versions are ignored
 FILTERS: Mapping[str, Callable[[], WindowFilter[Any]]] = {playlets.VERSION: playlets.window_filter}
 MOST_READ = 2_000_000  # most characters read in windows, about ten seconds; beyond that, evenly spaced windows
-UNLUCKY = 1e-6  # probability that an honest model is below the bound
+ERROR_PROBABILITY = 1e-6  # probability that an honest model is below the bound
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,26 @@ def reachable_floor(split: AnySplit, context: int, stride: int) -> ReachableFloo
     generated = split.generated
     if generated is None or generated.version not in FILTERS or len(generated.text) < 2:
         return None
-    plan = windows(len(generated.text), context, stride)
+    plan = scoring_windows(len(generated.text), context, stride)
     every = -(-len(plan) * min(context, len(generated.text)) // MOST_READ)
     chosen = plan[every // 2 :: every]
     parts = (VERSION, generated.version, split.sha256, context, stride, every)
-    nats = numbers_of("floors", parts, lambda: _read(generated, chosen))
+    nats = cached_numbers("floors", parts, lambda: _window_losses(generated, chosen))
     whole_past = -generated.log_probability
     whole_past[0] = np.nan  # the first character is not predicted
-    mean, se = generated.mean(nats)
-    missing, missing_se = generated.mean(nats - whole_past)  # the cost of what the window does not show
+    mean, se = generated.clustered_mean(nats)
+    missing, missing_se = generated.clustered_mean(nats - whole_past)  # the cost of what the window does not show
     if every > 1:
-        whole, whole_se = generated.mean(whole_past)
+        whole, whole_se = generated.clustered_mean(whole_past)
         mean, se = whole + missing, math.hypot(whole_se, missing_se)
-    luck = _luck(generated, missing, int(np.isfinite(nats).sum()), context, stride * every)
+    luck = _lower_confidence_margin(generated, missing, int(np.isfinite(nats).sum()), context, stride * every)
     some = {"windows": [len(chosen), len(plan)]} if every > 1 else {}
     return ReachableFloor(
-        nats, Floor.made(nats_per_char=mean, se=se, luck=luck, context=context, stride=stride, **some)
+        nats, Floor.create(nats_per_char=mean, se=se, luck=luck, context=context, stride=stride, **some)
     )
 
 
-def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDArray[np.float64]:
+def _window_losses(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDArray[np.float64]:
     reads, whole_past = FILTERS[generated.version](), -generated.log_probability
     found = np.full(len(generated.text), np.nan)
     for start, length, scored in plan:
@@ -74,7 +74,7 @@ def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDA
     return found
 
 
-def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
+def _lower_confidence_margin(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
     """The nats per character by which an honest model can be below the reachable floor, except once in a million.
 
     Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is the
@@ -84,7 +84,7 @@ def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart:
     phase of the scene in which the next one begins), and Hölder's inequality makes d · log 1/α of the d sets. Both
     bounds hold; the tighter one counts.
     """
-    nats = -math.log(UNLUCKY)
+    nats = -math.log(ERROR_PROBABILITY)
     longest = int(np.diff(generated.units, append=len(generated.text)).max())
     sets = -(-(context + longest) // apart)
     return min(sets * nats / n, max(0.0, missing) + nats / n)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.measures import ROUGE
-from engine.evaluation.translation import ScoredSentence, Written, exact_match
+from engine.evaluation.translation import OutputScores, ScoredSentence, exact_match
 
 KINDS = dict(zip(ROUGE, ("rouge1", "rouge2", "rougeL"), strict=True))  # their names in the library
 SENTENCE = re.compile(r".*?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # the first one of a text
 
 
 @dataclass(frozen=True)
-class SummaryScores(Written):
+class SummaryScores(OutputScores):
     metric = "ROUGE-L"
     rouge_1: float  # mean F1 of each summary and its reference, 0 to 100
     rouge_2: float  # the same

@@ -12,7 +12,7 @@ from typing import ClassVar
 from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.data.tokenizers.tagged import language_of
-from engine.runs.record_version import RECORDS
+from engine.runs.record_version import RECORD_VERSION
 
 # sacreBLEU's tokenizers for languages written without spaces, by name and ISO 639 codes; 13a for all others, such as
 # Korean, whose words its `ko-mecab` would split further.
@@ -21,8 +21,8 @@ BLEU_WORDS = {
     "ja-mecab": ("ja", "jpn", "japanese"),
     "char": ("th", "tha", "thai", "lo", "lao", "km", "khm", "khmer", "my", "mya", "bur", "burmese"),
 }
-EARLIER = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
-BY_CHARACTER = english(
+EARLIER_CODES = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
+CHARACTER_BLEU_NOTE = english(
     "for Japanese, BLEU counts characters; to count words, as published scores do, pip install 'sacrebleu[ja]'"
 )
 
@@ -39,7 +39,7 @@ class ScoredSentence:
     score: float
 
 
-class Written:
+class OutputScores:
     """Scores of the texts that a model wrote."""
 
     metric: ClassVar[str]  # of one text
@@ -50,7 +50,7 @@ class Written:
     def scores(self) -> dict[str, float | str]:
         return {name: value for name, value in vars(self).items() if name not in ("n", "rows", "by_target")}
 
-    def apart(self) -> Mapping[str, tuple[float, float, int]]:
+    def scores_by_target(self) -> Mapping[str, tuple[float, float, int]]:
         """Return BLEU, the share exactly right and the number of sentences by target language, if there are several."""
         return {}
 
@@ -62,7 +62,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class TranslationScores(Written):
+class TranslationScores(OutputScores):
     metric = "chrF"  # BLEU counts runs of four words, which a short sentence may lack
     # Corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, exponential smoothing. With several target
     # languages, the mean of theirs: no words of two languages are counted together.
@@ -75,17 +75,17 @@ class TranslationScores(Written):
     rows: tuple[ScoredSentence, ...]  # the sentences in their order
     by_target: Mapping[str, tuple[float, float, int]]  # as `apart` returns it
 
-    def apart(self) -> Mapping[str, tuple[float, float, int]]:
+    def scores_by_target(self) -> Mapping[str, tuple[float, float, int]]:
         return self.by_target
 
 
-def words_of(language: str, records: int = RECORDS, *, installed: bool = True) -> str:
+def bleu_tokenizer(language: str, records: int = RECORD_VERSION, *, installed: bool = True) -> str:
     """Return the name of sacreBLEU's tokenizer for a language, for runs with this version of the records; without
     `installed`, the preferred one, even if its package is missing.
     """
     code = language.lower().replace("_", "-").partition("-")[0]
     found = next((words for words, codes in BLEU_WORDS.items() if code in codes), "13a")
-    found = found if records >= 3 or code in EARLIER else "13a"
+    found = found if records >= 3 or code in EARLIER_CODES else "13a"
     if installed and found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
         return "char"
     return found
@@ -96,7 +96,7 @@ def score_translations(
     references: Sequence[str],
     outputs: Sequence[str],
     language: str = "",
-    records: int = RECORDS,
+    records: int = RECORD_VERSION,
 ) -> TranslationScores:
     """Score detokenised translations to a language as `sacrebleu` would, or to several, if the sources start with
     their tags; `records` as for `words_of`. `InputError` for none, or not as many of each.
@@ -122,7 +122,7 @@ def score_translations(
     for target in sorted(set(targets)):
         here = [i for i, one in enumerate(targets) if one == target]
         # force: no terminal warnings about text that looks tokenised
-        bleu = BLEU(force=True, tokenize=words_of(target, records))
+        bleu = BLEU(force=True, tokenize=bleu_tokenizer(target, records))
         found = bleu.corpus_score([shown[i] for i in here], [[expected[i] for i in here]]).score
         # a perfect score comes out as 100.00000000000004
         exact = exact_match([references[i] for i in here], [outputs[i] for i in here])
@@ -157,7 +157,7 @@ SAMPLES = 1_000  # drawn sets of sentences, by sacreBLEU's own seed: the same p 
 
 
 @dataclass(frozen=True)
-class SentenceNoise:
+class BootstrapResult:
     """How much of two systems' difference on the same sentences may come from the choice of sentences.
 
     This is sampling noise of the test set, not seed noise, beside which it is shown; the two are never added.
@@ -172,7 +172,7 @@ class SentenceNoise:
 
 def paired_bootstrap(
     references: Sequence[str], ours: Sequence[str], baseline: Sequence[str], language: str = ""
-) -> SentenceNoise:
+) -> BootstrapResult:
     """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
         raise InputError(
@@ -186,14 +186,14 @@ def paired_bootstrap(
     from sacrebleu import BLEU
     from sacrebleu.significance import PairedTest, Result
 
-    bleu = BLEU(force=True, references=[_lines(references)], tokenize=words_of(language))
+    bleu = BLEU(force=True, references=[_lines(references)], tokenize=bleu_tokenizer(language))
     systems: list[tuple[str, Sequence[str]]] = [("baseline", _lines(baseline)), ("ours", _lines(ours))]
     test = PairedTest(systems, {"BLEU": bleu}, references=None, test_type="bs", n_samples=SAMPLES)
     signatures, results = test()
     before, after = results["BLEU"]
     assert isinstance(before, Result) and isinstance(after, Result)
     assert after.p_value is not None and after.ci is not None
-    return SentenceNoise(
+    return BootstrapResult(
         difference=after.score - before.score,
         p=1.0 if list(ours) == list(baseline) else float(after.p_value),  # sacreBLEU would say 0.001
         half=float(after.ci),

@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.schema import RunConfig
-from engine.data.objectives import Prompt, QuestionAnswer
+from engine.data.objectives import QuestionAnswer, TokenPrompt
 from engine.data.tokenizers import Tokenizer
 from engine.generation.beam import Hypothesis, SentenceBeam, search
 from engine.generation.sampling import SampledToken, Sampling, stream
@@ -27,7 +27,7 @@ AT_ONCE = 256  # prompts
 
 def greedy_answers(
     model: Network,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[TokenPrompt],
     *,
     allowed: int,
     most: int,
@@ -51,28 +51,28 @@ def greedy_answers(
                 )
             )
         read = None if prompt.source is None else len(prompt.source)
-        groups[len(prompt.tokens), read, prompt.end, prompt.marks].append(i)
+        groups[len(prompt.tokens), read, prompt.end, prompt.extra_allowed].append(i)
     answers: dict[int, Hypothesis] = {}
     for rows in groups.values():
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
-            found = _searched(model, [prompts[i] for i in some], allowed, most, between=between)
+            found = _search(model, [prompts[i] for i in some], allowed, most, between=between)
             answers |= {i: best for i, (best,) in zip(some, found, strict=True)}
     return [answers[i] for i in range(len(prompts))]
 
 
-def beam_answers(model: Network, prompt: Prompt, *, allowed: int, most: int, beam: int) -> list[Hypothesis]:
+def beam_answers(model: Network, prompt: TokenPrompt, *, allowed: int, most: int, beam: int) -> list[Hypothesis]:
     """Return the likeliest answers that beam search finds for a prompt, best first; see `greedy_answers`."""
     require_room(model, prompt)
-    return _searched(model, [prompt], allowed, most, beam)[0]
+    return _search(model, [prompt], allowed, most, beam)[0]
 
 
 def sample_answer(
-    model: Network, prompt: Prompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
+    model: Network, prompt: TokenPrompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
 ) -> Iterator[SampledToken]:
     """Sample an answer token by token, or at temperature 0 the greedy one; see `greedy_answers` and `stream`."""
     context, device = model.config.context_length, next(model.parameters()).device
-    tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed(prompt, allowed, device)
+    tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed_tokens(prompt, allowed, device)
     most = min(most, context - len(prompt.tokens) + 1)
     predictor = _predictor(model, [prompt], device)
     yield from stream(
@@ -80,7 +80,7 @@ def sample_answer(
     )
 
 
-def require_room(model: Network, prompt: Prompt) -> None:
+def require_room(model: Network, prompt: TokenPrompt) -> None:
     """Raise InputError for a prompt longer than the model's context."""
     read, context = len(prompt.tokens), model.config.context_length
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
@@ -101,9 +101,9 @@ def require_room(model: Network, prompt: Prompt) -> None:
         )
 
 
-def _searched(
+def _search(
     model: Network,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[TokenPrompt],
     allowed: int,
     most: int,
     beam: int = 1,
@@ -115,17 +115,17 @@ def _searched(
     sentences = [SentenceBeam(beam, beam, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
         predictor = _predictor(model, prompts, device)
-        return search(predictor, pending, sentences, _allowed(first, allowed, device), between)
+        return search(predictor, pending, sentences, _allowed_tokens(first, allowed, device), between)
 
 
-def _predictor(model: Network, prompts: Sequence[Prompt], device: torch.device) -> Predictor:
+def _predictor(model: Network, prompts: Sequence[TokenPrompt], device: torch.device) -> Predictor:
     sources = [prompt.source for prompt in prompts if prompt.source is not None]
     return Predictor(model, torch.from_numpy(np.stack(sources)).to(device) if sources else None)
 
 
-def _allowed(prompt: Prompt, text: int, device: torch.device) -> Tensor:
+def _allowed_tokens(prompt: TokenPrompt, text: int, device: torch.device) -> Tensor:
     """Return (K,) ascending ids that may be written: those of the text, the prompt's marks and its end."""
-    return torch.tensor([*range(text), *prompt.marks, prompt.end], device=device)
+    return torch.tensor([*range(text), *prompt.extra_allowed, prompt.end], device=device)
 
 
 def answer_questions(
@@ -141,6 +141,6 @@ def answer_questions(
     question that the tokenizer cannot read or the context has no room for.
     """
     objective = QuestionAnswer(config, tokenizer.vocab_size)
-    prompts = [objective.asked(question) for question in tokenizer.encode_all(questions)]
+    prompts = [objective.make_prompt(question) for question in tokenizer.encode_all(questions)]
     found = greedy_answers(model, prompts, allowed=tokenizer.vocab_size, most=most, between=between)
     return [" ".join(tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]

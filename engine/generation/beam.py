@@ -17,10 +17,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
 from engine.data.rows import Specials
-from engine.generation.loop import Choice, generate
+from engine.generation.loop import DecodeStep, generate
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
 from engine.model.transformer import Network, evaluating
@@ -35,15 +35,15 @@ NO_NUMBERS = tr("the model's predictions are NaN or infinite: its training diver
 LARGEST_ALPHA = 20  # in magnitude: a larger penalty overflows before it changes anything
 
 
-def penalty_of(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
+def make_length_penalty(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
     """Return the function of a length by which log probabilities are divided. Raises InputError: no such name or α."""
     if name not in LENGTH_PENALTIES:
         raise InputError(
             tr(
                 "unknown length penalty '{name}': use {length_penalties}{nearest}",
                 name=name,
-                length_penalties=one_of(LENGTH_PENALTIES),
-                nearest=nearest(name, LENGTH_PENALTIES),
+                length_penalties=join_or(LENGTH_PENALTIES),
+                nearest=did_you_mean(name, LENGTH_PENALTIES),
             )
         )
     if not abs(alpha) <= LARGEST_ALPHA:
@@ -104,7 +104,7 @@ class SentenceBeam:
             for live in self.live:
                 self._keep(live)
             self.live = []
-        if self._settled():
+        if self._is_settled():
             self.live = []
         return moves if self.live else []
 
@@ -113,7 +113,7 @@ class SentenceBeam:
         self.done.append(replace(done, score=score))
         self.done.sort(key=lambda hypothesis: -hypothesis.score)  # stable: ties go to the one finished first
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         if len(self.done) < self.n_best:
             return False
         # No token makes a text likelier; if the penalty grows with length, the longest text is the best case.
@@ -138,7 +138,7 @@ def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch
     return torch.tensor(sorted({*range(text), specials.end} - {specials.pad, specials.start}), device=device)
 
 
-def likeliest(logits: Tensor, k: int, allowed: Tensor) -> tuple[Tensor, Tensor]:
+def top_tokens(logits: Tensor, k: int, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """Return the k likeliest next tokens of each row, best first, at a tie the lower id first.
 
     (R, V) logits and (K,) ascending ids that may be chosen → (R, k) ids and (R, k) their log probabilities under the
@@ -146,14 +146,14 @@ def likeliest(logits: Tensor, k: int, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     log_probabilities = wide.log_softmax(-1)[:, allowed]
-    places = log_probabilities.argmax(-1, keepdim=True) if k == 1 else _in_order(log_probabilities, k)
+    places = log_probabilities.argmax(-1, keepdim=True) if k == 1 else _stable_topk(log_probabilities, k)
     chosen = log_probabilities.gather(-1, places)
     if not chosen.isfinite().all():
         raise InputError(NO_NUMBERS)
     return allowed[places], chosen
 
 
-def _in_order(scores: Tensor, k: int) -> Tensor:
+def _stable_topk(scores: Tensor, k: int) -> Tensor:
     """Return `topk`'s places with ties broken towards the lower place: `topk` breaks them arbitrarily."""
     values, places = scores.topk(min(k + 1, scores.shape[-1]))
     if values.shape[-1] > k and (values[:, k] == values[:, k - 1]).any():  # a tie at the border
@@ -179,9 +179,9 @@ def search(
     owners = list(range(len(sentences)))  # which sentence each row is of
     active = sentences
 
-    def choose(logits: Tensor) -> Choice | None:
+    def choose(logits: Tensor) -> DecodeStep | None:
         nonlocal owners, active
-        ids, chosen = (part.tolist() for part in likeliest(logits, k, allowed))
+        ids, chosen = (part.tolist() for part in top_tokens(logits, k, allowed))
         extensions = [list(zip(*row, strict=True)) for row in zip(ids, chosen, strict=True)]
         borders = list(accumulate((len(sentence.live) for sentence in active), initial=0))
         moves = [
@@ -194,9 +194,9 @@ def search(
             return None
         tokens, parents = prompts.new_tensor([[token] for _, token in moves]), [parent for parent, _ in moves]
         if parents == list(range(len(owners))):
-            return Choice(tokens)
+            return DecodeStep(tokens)
         before, owners = owners, [owners[parent] for parent in parents]
-        return Choice(tokens, parents=prompts.new_tensor(parents), same_sources=owners == before)
+        return DecodeStep(tokens, parents=prompts.new_tensor(parents), same_sources=owners == before)
 
     longest, context = max(sentence.limit for sentence in sentences), predictor.model.config.context_length
     for _ in generate(predictor, prompts, longest, choose, context=context, between=between):

@@ -16,17 +16,17 @@ from engine.model.transformer import Network, evaluating
 AT_ONCE = 256  # texts
 
 
-def read_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
+def encode_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
     """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
     unknown = Classification(config, tokenizer.vocab_size).unknown
-    texts = in_case(config, texts)
+    texts = apply_case(config, texts)
     found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_known(texts, unknown)]
     if any(not len(tokens) for tokens in found):
         raise InputError(tr("an empty text has no class; enter at least one word"))
     return found
 
 
-def in_case(config: RunConfig, texts: Sequence[str]) -> Sequence[str]:
+def apply_case(config: RunConfig, texts: Sequence[str]) -> Sequence[str]:
     return [text.lower() for text in texts] if config.data.lowercase else texts
 
 
@@ -39,11 +39,11 @@ def class_probabilities(
 ) -> Tensor:
     """Return (B, C) the probability of each class; `between` is called between batches and may raise to stop."""
     objective, device = Classification(config, tokenizer.vocab_size), next(model.parameters()).device
-    read, found = read_texts(tokenizer, config, texts), []
+    read, found = encode_texts(tokenizer, config, texts), []
     with evaluating(model):
         for start in range(0, len(read), AT_ONCE):
             between()
             some = read[start : start + AT_ONCE]
-            batch = objective.classified(some, [0] * len(some), device)
-            found.append(batch.at_targets(model(*batch.inputs))[:, 0].float().softmax(-1).cpu())
+            batch = objective.class_batch(some, [0] * len(some), device)
+            found.append(batch.target_logits(model(*batch.inputs))[:, 0].float().softmax(-1).cpu())
     return torch.cat(found)

@@ -12,14 +12,14 @@ from typing import TypeAlias, cast
 
 from torch import Tensor
 
-from engine.base.errors import InputError, one_of
+from engine.base.errors import InputError, join_or
 from engine.base.language import tr
 from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, Observe, SelfAttention
 from engine.model.transformer import Network, evaluating
 
 # The text's tokens look at those before or around them; the target's at the source's; the source's at each other.
-PLACES = ("self", "cross", "encoder")
+ATTENTION_KINDS = ("self", "cross", "encoder")
 AnyAttention: TypeAlias = SelfAttention | CrossAttention
 
 
@@ -30,15 +30,19 @@ class HeadAttention:
     bias: Tensor | None  # (Tq, Tk) the position scheme's addition to the scores; None if nothing
 
 
-def places(model: Network) -> tuple[str, ...]:
-    return PLACES if model.reads_source else ("self",)
+def attention_kinds(model: Network) -> tuple[str, ...]:
+    return ATTENTION_KINDS if model.reads_source else ("self",)
 
 
 def attentions(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
-    if which not in places(model):
+    if which not in attention_kinds(model):
         raise InputError(
-            tr("attention '{which}': in this network it must be {places}", which=which, places=one_of(places(model)))
+            tr(
+                "attention '{which}': in this network it must be {places}",
+                which=which,
+                places=join_or(attention_kinds(model)),
+            )
         )
     layers = model.stacks[0 if which == "encoder" else -1].layers
     name = "cross_attention" if which == "cross" else "attention"
@@ -79,7 +83,7 @@ def _observing(part: AnyAttention, observe: Observe) -> Iterator[None]:
 
 
 @contextmanager
-def recorded_weights(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
+def record_cross_attention(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
     """Collect a decoder layer's cross-attention weights, (B, H, Tq, Tk) per decoder call inside the context."""
     part, weights = attentions(model, "cross")[layer], list[Tensor]()
     with _observing(part, lambda call: weights.append(attention_weights(call))):

@@ -17,7 +17,7 @@ from engine.model.decoding import Predictor
 
 
 @dataclass(frozen=True)
-class Choice:
+class DecodeStep:
     """What a strategy chooses at one step."""
 
     tokens: Tensor  # (R, 1) ids, the next of every row that goes on
@@ -27,7 +27,7 @@ class Choice:
     restarted: bool = field(default=False, kw_only=True)  # the context was full and restarted before it
 
 
-C = TypeVar("C", bound=Choice)
+C = TypeVar("C", bound=DecodeStep)
 
 
 def generate(

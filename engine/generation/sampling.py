@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from engine.config.schema import RunConfig
-from engine.generation.loop import Choice, generate
+from engine.generation.loop import DecodeStep, generate
 from engine.model.decoding import Predictor
 from engine.model.transformer import Network
 
-COLD = 1e-3  # temperature
-AHEAD = 64  # numbers drawn at once
-FIXED = 2.0**40  # a probability of 1 in fixed point
+LOW_TEMPERATURE = 1e-3  # temperature
+N_PREDRAWN = 64  # numbers drawn at once
+FIXED_POINT_ONE = 2.0**40  # a probability of 1 in fixed point
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Sampling:
     overflow: str = "restart"  # at a full context, `restart` continues from its newest half, `stop` ends
 
     @classmethod
-    def of(cls, config: RunConfig) -> "Sampling":
+    def from_config(cls, config: RunConfig) -> "Sampling":
         g = config.generation
         return cls(g.temperature, g.top_k, g.top_p, g.overflow)
 
 
-def row_chances(seeds: Sequence[int], device: torch.device) -> Iterator[Tensor]:
+def row_uniforms(seeds: Sequence[int], device: torch.device) -> Iterator[Tensor]:
     """Yield (B, 1) numbers in (0, 1] from each row's own seed; drawn on the CPU, so that all devices draw alike."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     while True:
-        drawn = torch.stack([1.0 - torch.rand(AHEAD, generator=own) for own in generators])
+        drawn = torch.stack([1.0 - torch.rand(N_PREDRAWN, generator=own) for own in generators])
         yield from torch.split(drawn.to(device), 1, dim=1)
 
 
 @dataclass(frozen=True)
-class SampledStep(Choice):
+class SampledStep(DecodeStep):
     """The next token of every row."""
 
     probability: Tensor  # (B, 1), under the model, at temperature 1, untruncated
@@ -88,7 +88,7 @@ def _candidates(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
         scores, tokens = scores.topk(how.top_k)
     elif how.top_p < 1.0:
         scores, tokens = scores.sort(descending=True)
-    if how.temperature < COLD:
+    if how.temperature < LOW_TEMPERATURE:
         scores = scores - scores.amax(-1, keepdim=True)  # else the division would overflow
     probabilities = (scores / max(how.temperature, 1e-30)).softmax(-1)
     if how.top_p < 1.0:
@@ -102,7 +102,14 @@ def _running_sum(probabilities: Tensor) -> Tensor:
     """Return cumulative sums along rows (B, K); on CUDA in fixed point, as its float sums are not repeatable."""
     if probabilities.device.type != "cuda":
         return probabilities.cumsum(-1)
-    return (probabilities.double() * FIXED).long().cumsum(-1).double().div(FIXED).to(probabilities.dtype)
+    return (
+        (probabilities.double() * FIXED_POINT_ONE)
+        .long()
+        .cumsum(-1)
+        .double()
+        .div(FIXED_POINT_ONE)
+        .to(probabilities.dtype)
+    )
 
 
 def distribution(logits: Tensor, how: Sampling) -> Tensor:
@@ -155,7 +162,7 @@ def stream_batch(
     `allowed`: (K,) ascending ids that may be drawn; None: all. `alternatives`: how many of the likeliest tokens to
     report at each place; it does not affect the draws.
     """
-    chances = row_chances(seeds, prompts.device)
+    chances = row_uniforms(seeds, prompts.device)
 
     def choose(logits: Tensor) -> SampledStep:
         return sample_step(logits.float(), how, next(chances), allowed, alternatives)
@@ -189,7 +196,7 @@ def stream(
         yield token
 
 
-def write(
+def sample_text(
     model: Network,
     config: RunConfig,
     vocab_size: int,

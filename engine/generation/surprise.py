@@ -14,9 +14,9 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.config.visibility import sees_ahead
-from engine.data.objectives import Prompt, make_objective
+from engine.data.objectives import TokenPrompt, make_objective
 from engine.data.padding import Tokens
-from engine.evaluation.metrics import windows
+from engine.evaluation.metrics import scoring_windows
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
@@ -70,10 +70,10 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     stride = max(1, context // 2)
     found = [TokenSurprise(int(ids[0]), None)]
     with evaluating(model):
-        for start, length, scored in windows(ids.numel(), context, stride):
+        for start, length, scored in scoring_windows(ids.numel(), context, stride):
             logits = model(ids[None, start : start + length])[0, -scored:]
             targets = ids[start + length - scored + 1 : start + length + 1]
-            found += _scored(logits, targets, vocab_size, alternatives)
+            found += _token_surprises(logits, targets, vocab_size, alternatives)
     return Surprise(tuple(found), (), context, stride)
 
 
@@ -95,7 +95,7 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
         )
     batch = make_objective(config, vocab_size).batch(ids[None], Generator())
     assert batch.source is not None
-    found = _read(model, batch.tokens[0], batch.targets[0], batch.source[0], vocab_size, alternatives)
+    found = _score_targets(model, batch.tokens[0], batch.targets[0], batch.source[0], vocab_size, alternatives)
     context = config.model.context_length
     return Surprise(tuple(found), tuple(batch.source[0].tolist()), context, context)
 
@@ -116,7 +116,7 @@ def translation_surprise(
 
 
 def answer_surprise(
-    model: Network, prompt: Prompt, answer: Tokens, vocab_size: int, alternatives: int = 0
+    model: Network, prompt: TokenPrompt, answer: Tokens, vocab_size: int, alternatives: int = 0
 ) -> list[TokenSurprise]:
     """Return how surprised a document model is by each token (T,) of an answer, its end included.
     `InputError`: the context has no room for it.
@@ -133,19 +133,19 @@ def answer_surprise(
         )
     read, asked = torch.from_numpy(tokens).to(device), torch.tensor([*answer.tolist(), prompt.end], device=device)
     source = None if prompt.source is None else torch.from_numpy(prompt.source).to(device)
-    return _read(model, read, asked, source, vocab_size, alternatives)
+    return _score_targets(model, read, asked, source, vocab_size, alternatives)
 
 
-def _read(
+def _score_targets(
     model: Network, tokens: Tensor, asked: Tensor, source: Tensor | None, vocab_size: int, alternatives: int
 ) -> list[TokenSurprise]:
     """(T,) tokens are read, perhaps after a source (S,); the last of them predict those that are asked (≤ T,)."""
     with evaluating(model):
         logits = model.logits(tokens[None], None if source is None else source[None])
-        return _scored(logits[0, -asked.numel() :], asked, vocab_size, alternatives)
+        return _token_surprises(logits[0, -asked.numel() :], asked, vocab_size, alternatives)
 
 
-def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[TokenSurprise]:
+def _token_surprises(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[TokenSurprise]:
     """(T, V) logits and (T,) targets → one `TokenSurprise` each."""
     belief = logits.float().log_softmax(-1)
     nats = (-belief.gather(1, targets[:, None])[:, 0]).tolist()

@@ -19,26 +19,26 @@ from torch import Tensor
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.schema import RunConfig
-from engine.data.objectives import Prompt
-from engine.data.rows import BothSpecials, Specials, read_sources
+from engine.data.objectives import TokenPrompt
+from engine.data.rows import BothSpecials, Specials, pad_sources
 from engine.data.tokenizers import AnyTokenizer
 from engine.generation.answering import sample_answer
-from engine.generation.beam import NO_NUMBERS, Hypothesis, penalty_of, translate_batch
-from engine.generation.inspection import recorded_weights
+from engine.generation.beam import NO_NUMBERS, Hypothesis, make_length_penalty, translate_batch
+from engine.generation.inspection import record_cross_attention
 from engine.generation.sampling import SampledToken, Sampling
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 64  # sentences
-LONGEST = 2048  # tokens of a typed sentence: attention's time and memory grow with its square
-ROOM = (2, 10)  # a translation has at most this many times its source's length, plus this many tokens
+MAX_SENTENCE_TOKENS = 2048  # tokens of a typed sentence: attention's time and memory grow with its square
+LENGTH_LIMIT = (2, 10)  # a translation has at most this many times its source's length, plus this many tokens
 
 
 @dataclass(frozen=True)
-class Translation:
+class TranslatedText:
     """One of a sentence's translations: the detokenised text, and its tokens, their chances and its score."""
 
     text: str
-    found: Hypothesis
+    hypothesis: Hypothesis
 
 
 class Translator:
@@ -47,21 +47,23 @@ class Translator:
     def __init__(self, model: Network, tokenizer: AnyTokenizer, config: RunConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
         self.special = both_specials(tokenizer)
-        self.to = ""  # the language to translate to, if there are several; "" for the first
+        self.target_language = ""  # the language to translate to, if there are several; "" for the first
 
     def encode(self, sentences: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return typed sentences as sources, without end tokens. Raise `InputError` for characters that a character
         tokenizer does not know, more than `LONGEST` tokens, or a language that the model does not translate to.
         """
         known = self.tokenizer.source
-        sources = [self._cut(source) for source in known.encode_all(known.addressed(sentences, self.to))]
+        sources = [
+            self._cut(source) for source in known.encode_all(known.add_language_tags(sentences, self.target_language))
+        ]
         for source in sources:
-            if len(source) > LONGEST:
+            if len(source) > MAX_SENTENCE_TOKENS:
                 raise InputError(
                     tr(
                         "the sentence has {n:,} tokens, but at most {longest:,} can be translated at once; shorten it",
                         n=len(source),
-                        longest=LONGEST,
+                        longest=MAX_SENTENCE_TOKENS,
                     )
                 )
         return sources
@@ -75,7 +77,7 @@ class Translator:
         alpha: float | None = None,
         most: int = sys.maxsize,
         between: Callable[[], None] = lambda: None,
-    ) -> list[list[Translation]]:
+    ) -> list[list[TranslatedText]]:
         """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
 
         `alpha`, of the length penalty, defaults to the config's; a translation has at most `most` tokens; `between` is
@@ -84,16 +86,16 @@ class Translator:
         """
         sources = [self._cut(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        out: list[list[Translation]] = [[] for _ in sources]
+        out: list[list[TranslatedText]] = [[] for _ in sources]
         device = next(self.model.parameters()).device
         generation = self.config.generation
         alpha = generation.alpha if alpha is None else alpha
-        penalty = penalty_of(generation.length_penalty, alpha)
+        penalty = make_length_penalty(generation.length_penalty, alpha)
         with evaluating(self.model):
-            for rows in self._together(order, sources):
+            for rows in self._batches(order, sources):
                 some = [sources[i] for i in rows]
                 if self.model.reads_source:
-                    tokens, at = read_sources(some, self.special.source, device)
+                    tokens, at = pad_sources(some, self.special.source, device)
                 else:
                     tokens, at = torch.from_numpy(np.stack([self._prompt(one).tokens for one in some])).to(device), None
                 found = translate_batch(
@@ -105,11 +107,11 @@ class Translator:
                     penalty=penalty,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
-                    max_length=[min(self.most(len(sources[i]) + 1), most) for i in rows],
+                    max_length=[min(self.max_length(len(sources[i]) + 1), most) for i in rows],
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):
-                    out[i] = [Translation(self.tokenizer.target.decode(h.tokens), h) for h in hypotheses]
+                    out[i] = [TranslatedText(self.tokenizer.target.decode(h.tokens), h) for h in hypotheses]
         return out
 
     def stream(self, sentence: str) -> Iterator[tuple[str, SampledToken, tuple[float, ...]]]:
@@ -118,8 +120,8 @@ class Translator:
         cross-attention, gives none. Raise `InputError` as `encode` does, or if a probability is not finite.
         """
         prompt, decoder, size = self.prompt(sentence), self.tokenizer.target.decoder(), self.tokenizer.vocab_size
-        most = self.most(len(prompt.read))
-        looking = recorded_weights(self.model) if self.model.reads_source else nullcontext(list[Tensor]())
+        most = self.max_length(len(prompt.input_tokens))
+        looking = record_cross_attention(self.model) if self.model.reads_source else nullcontext(list[Tensor]())
         with evaluating(self.model), looking as weights:
             for one in sample_answer(self.model, prompt, Sampling(0.0), 0, allowed=size, most=most):
                 if not math.isfinite(one.probability):
@@ -127,23 +129,23 @@ class Translator:
                 looked = weights[-1][0].mean(0)[-1].float().tolist() if weights else ()
                 yield decoder.feed(one.token), one, tuple(looked)
 
-    def prompt(self, sentence: str) -> Prompt:
+    def prompt(self, sentence: str) -> TokenPrompt:
         """Return a typed sentence as a prompt; raise `InputError` as `encode` does."""
         return self._prompt(self.encode([sentence])[0])
 
-    def _prompt(self, source: NDArray[np.int64]) -> Prompt:
+    def _prompt(self, source: NDArray[np.int64]) -> TokenPrompt:
         start, end = self.special.target.start, self.special.target.end
         if not self.model.reads_source:
-            return Prompt(np.append(source, start), end)
-        return Prompt(np.array([start]), end, np.append(source, self.special.source.end))
+            return TokenPrompt(np.append(source, start), end)
+        return TokenPrompt(np.array([start]), end, np.append(source, self.special.source.end))
 
     def pieces(self, sentence: str) -> list[str]:
         return [self.tokenizer.source.decode([token]) for token in self.encode([sentence])[0]]
 
-    def most(self, source_tokens: int) -> int:
+    def max_length(self, source_tokens: int) -> int:
         """Return the most tokens of a translation, its end included, of a source this long, with the token after it."""
         room = self.config.model.context_length + (0 if self.model.reads_source else 1 - source_tokens)
-        return min(room, ROOM[0] * source_tokens + ROOM[1])
+        return min(room, LENGTH_LIMIT[0] * source_tokens + LENGTH_LIMIT[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         positions = self.model.stacks[0].positions.longest
@@ -152,7 +154,7 @@ class Translator:
             positions = self.config.model.context_length
         return source if positions is None else source[: positions - 1]
 
-    def _together(self, order: Sequence[int], sources: Sequence[NDArray[np.int64]]) -> Iterator[Sequence[int]]:
+    def _batches(self, order: Sequence[int], sources: Sequence[NDArray[np.int64]]) -> Iterator[Sequence[int]]:
         """Yield the sources that are translated at once, of those ordered by length."""
         alike = [order]
         if not self.model.reads_source:
@@ -162,4 +164,6 @@ class Translator:
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
-    return BothSpecials(Specials.after(tokenizer.source.vocab_size), Specials.after(tokenizer.vocab_size))
+    return BothSpecials(
+        Specials.numbered_from(tokenizer.source.vocab_size), Specials.numbered_from(tokenizer.vocab_size)
+    )

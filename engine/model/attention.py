@@ -22,7 +22,7 @@ from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
 from engine.model.torch_private import softmax_backward
 
-SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
+DENSE_BF16_TOKENS = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class AttentionCall:
     k: Tensor  # (B, H, Tk, Dh), rotated
     q_at: Positions
     k_at: Positions
-    see: Visibility
+    visibility: Visibility
     scheme: PositionScheme  # for its bias and content terms
     dropout: float = 0.0  # rate, of the weights
     softmax: "Softmax | None" = None  # None: a plain softmax
 
     @property
-    def written_out(self) -> bool:
+    def needs_explicit_weights(self) -> bool:
         """Whether the weights are more than a softmax of q·k + bias."""
         return self.softmax is not None or type(self.scheme).content is not PositionScheme.content
 
@@ -49,11 +49,11 @@ class AttentionCall:
 
     def visible(self) -> Tensor:
         """(N, 1, Tq, Tk) bool: the dense mask."""
-        seen: Tensor = self.see(self.q_at.index[:, :, None], self.k_at.index[:, None, :])
+        seen: Tensor = self.visibility(self.q_at.index[:, :, None], self.k_at.index[:, None, :])
         return seen[:, None]
 
 
-def capped(scores: Tensor, cap: float) -> Tensor:
+def soft_cap(scores: Tensor, cap: float) -> Tensor:
     """cap · tanh(scores / cap) (Gemma Team 2024, §2)."""
     return cap * torch.tanh(scores / cap) if cap else scores
 
@@ -67,15 +67,15 @@ class Softmax(nn.Module):
         self.sinks = None if sinks is None else nn.Parameter(sinks)  # (H,) a logit per row that belongs to no key
 
     @classmethod
-    def of(cls, model: ModelConfig) -> "Softmax | None":
+    def from_config(cls, model: ModelConfig) -> "Softmax | None":
         """Return that of a network; None for a plain softmax."""
         if not (model.score_cap or model.sinks):
             return None
         return cls(model.score_cap, torch.zeros(model.n_heads) if model.sinks else None)
 
-    def before_bias(self, scores: Tensor) -> Tensor:
+    def cap_scores(self, scores: Tensor) -> Tensor:
         """Cap scaled scores (…, Tq, Tk); as in FlashAttention, before any bias."""
-        return capped(scores, self.cap)
+        return soft_cap(scores, self.cap)
 
     def weights(self, scores: Tensor) -> Tensor:
         """Return the weights (B, H, Tq, Tk). Sinks (H,) take a share of each row (Xiao et al. 2024; Agarwal et al.
@@ -98,7 +98,7 @@ def attention_weights(call: AttentionCall) -> Tensor:
         scores = scores + content
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale
     if call.softmax is not None:
-        scores = call.softmax.before_bias(scores)
+        scores = call.softmax.cap_scores(scores)
     bias = call.scheme.bias(q_pos, k_pos)
     if bias is not None:
         scores = scores + bias
@@ -119,7 +119,7 @@ def _sdpa_mask(call: AttentionCall) -> tuple[Tensor | None, bool]:
     """Return (mask, is_causal) for torch's kernel; no mask is built if the host knows that none is needed."""
     q_start, k_start = call.q_at.start, call.k_at.start
     bias = call.scheme.bias(call.q_at.index, call.k_at.index)
-    plain = bias is None and call.see.causal and call.see.window is None
+    plain = bias is None and call.visibility.causal and call.visibility.window is None
     if plain and q_start is not None and k_start is not None:
         # is_causal is aligned to the TOP LEFT: right only for a square block on the diagonal.
         if q_start == k_start and call.q_at.length == call.k_at.length:
@@ -132,7 +132,7 @@ def _sdpa_mask(call: AttentionCall) -> tuple[Tensor | None, bool]:
     return bias.to(call.q.dtype).masked_fill(~visible, -math.inf), False
 
 
-def _added(call: AttentionCall) -> Tensor | None:
+def _additive_mask(call: AttentionCall) -> Tensor | None:
     """The term (N, 1 or H, Tq, Tk) added to scores: 0 or the bias where visible, −∞ elsewhere; None: all 0."""
     mask, is_causal = _sdpa_mask(call)
     mask = call.visible() if is_causal else mask
@@ -146,7 +146,7 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
     if sinks is None:
         mask, is_causal = _sdpa_mask(call)
     else:  # an extra key of zeros, whose bias is the sink and whose value is zero
-        added, is_causal = _added(call), False
+        added, is_causal = _additive_mask(call), False
         added = call.q.new_zeros(1, 1, 1, 1) if added is None else added
         shape = (added.shape[0], *call.q.shape[1:3])
         columns = added.expand(*shape, k.shape[2]), sinks.to(call.q.dtype)[:, None, None].expand(*shape, 1)
@@ -166,13 +166,13 @@ def _sdpa_why_not(call: AttentionCall) -> str | None:
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
     """Three products over all rows and heads at once: fastest on a CPU at short lengths, and with dropout."""
     batch, heads, time, _ = call.q.shape
-    mask = _added(call)
+    mask = _additive_mask(call)
     q, k, values = (x.flatten(0, 1) for x in (call.q, call.k, v))
-    if mask is not None and mask.shape[:2] == (1, 1) and not call.written_out:
+    if mask is not None and mask.shape[:2] == (1, 1) and not call.needs_explicit_weights:
         scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=call.scale)
     else:
         scores = torch.bmm(q * call.scale, k.transpose(1, 2))
-        scores = scores if call.softmax is None else call.softmax.before_bias(scores)
+        scores = scores if call.softmax is None else call.softmax.cap_scores(scores)
         if mask is not None:
             scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
     scores = scores.view(batch, heads, time, -1)
@@ -189,8 +189,8 @@ def _dense_why_not(call: AttentionCall) -> str | None:
 
 
 def _dense_is_faster(call: AttentionCall) -> bool:
-    short_bf16 = call.q.dtype == torch.bfloat16 and call.q.shape[2] <= SHORT
-    return call.q.device.type == "cpu" and (call.dropout > 0.0 or short_bf16 or call.written_out)
+    short_bf16 = call.q.dtype == torch.bfloat16 and call.q.shape[2] <= DENSE_BF16_TOKENS
+    return call.q.device.type == "cpu" and (call.dropout > 0.0 or short_bf16 or call.needs_explicit_weights)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Bands:
     after: int
 
     @classmethod
-    def of(cls, time: int, see: Visibility) -> "Bands":
+    def from_visibility(cls, time: int, see: Visibility) -> "Bands":
         before = min(see.reach(1) or 0, time - 1)
         return cls(time, before, 0 if see.causal else before)
 
@@ -217,7 +217,7 @@ class Bands:
         return -(-self.time // self.block)
 
     @property
-    def reach(self) -> int:
+    def band_length(self) -> int:
         return self.before + self.block + self.after
 
     def blocks(self, x: Tensor) -> Tensor:
@@ -229,29 +229,29 @@ class Bands:
     def bands(self, x: Tensor) -> Tensor:
         """(B, H, T, Dh) → (B · H · n, R, Dh), zeros past either end."""
         blocks = self.blocks(x).view(-1, self.n, self.block, x.shape[-1])
-        out = blocks.new_empty(blocks.shape[0], self.n, self.reach, x.shape[-1])
+        out = blocks.new_empty(blocks.shape[0], self.n, self.band_length, x.shape[-1])
         own = self.before + self.block
         out[:, :, self.before : own] = blocks
         out[:, 0, : self.before] = 0
         out[:, 1:, : self.before] = blocks[:, :-1, self.block - self.before :]
         out[:, -1, own:] = 0
         out[:, :-1, own:] = blocks[:, 1:, : self.after]
-        return out.view(-1, self.reach, x.shape[-1])
+        return out.view(-1, self.band_length, x.shape[-1])
 
-    def unbanded(self, d: Tensor, shape: torch.Size) -> Tensor:
+    def bands_adjoint(self, d: Tensor, shape: torch.Size) -> Tensor:
         """Adjoint of `bands`: sum each band's gradient (B · H · n, R, Dh) back into its slots (B, H, T, Dh)."""
-        d = d.view(-1, self.n, self.reach, d.shape[-1])
+        d = d.view(-1, self.n, self.band_length, d.shape[-1])
         own = self.before + self.block
         out = d[:, :, self.before : own].contiguous()
         out[:, :-1, self.block - self.before :] += d[:, 1:, : self.before]
         out[:, 1:, : self.after] += d[:, :-1, own:]
         return out.view(*shape[:2], -1, shape[-1])[:, :, : self.time]
 
-    def places(self, span: Positions) -> tuple[Tensor, Tensor]:
+    def block_positions(self, span: Positions) -> tuple[Tensor, Tensor]:
         """Return positions of the blocks' queries (N, n, L) and of the bands' keys (N, n, R); −1 past either end."""
         filled = self.n * self.block - self.time
         queries = F.pad(span.index, (0, filled), value=-1).unfold(1, self.block, self.block)
-        keys = F.pad(span.index, (self.before, filled + self.after), value=-1).unfold(1, self.reach, self.block)
+        keys = F.pad(span.index, (self.before, filled + self.after), value=-1).unfold(1, self.band_length, self.block)
         return queries, keys
 
 
@@ -261,18 +261,18 @@ def _banded(call: AttentionCall, v: Tensor) -> Tensor:
     Each block of queries sees the keys its window can reach: its own block, the end of the previous one and, without a
     causal mask, the start of the next.
     """
-    if call.written_out:
+    if call.needs_explicit_weights:
         return _banded_texts(call, v)
     q, at = call.q, call.q_at
-    bands = Bands.of(q.shape[2], call.see)
+    bands = Bands.from_visibility(q.shape[2], call.visibility)
     # all blocks look the same but the first, whose band starts before the text
-    alike = call.see.causal and at.start is not None and call.scheme.by_distance
+    alike = call.visibility.causal and at.start is not None and call.scheme.bias_by_distance
     if alike:
-        keys = torch.arange(bands.reach, device=q.device)[None, None]
+        keys = torch.arange(bands.band_length, device=q.device)[None, None]
         queries = keys[..., bands.before :]
     else:
-        queries, keys = bands.places(at)  # (N, n, L), (N, n, R)
-    visible = call.see(queries[..., None], keys[:, :, None])  # (N, n, L, R)
+        queries, keys = bands.block_positions(at)  # (N, n, L), (N, n, R)
+    visible = call.visibility(queries[..., None], keys[:, :, None])  # (N, n, L, R)
     lost = ~visible.any(-1, keepdim=True)
     added = torch.zeros(visible.shape, dtype=q.dtype, device=q.device)
     added = added.masked_fill(~(visible | lost), -math.inf)[:, None]  # (N, 1, n, L, R)
@@ -301,7 +301,7 @@ class _Banded(torch.autograd.Function):
         queries, keys, values = bands.blocks(q), bands.bands(k), bands.bands(v)
         with torch.autocast(q.device.type, enabled=False):
             scores = torch.baddbmm(queries.new_empty(1), queries, keys.transpose(1, 2), beta=0.0, alpha=scale)
-            by_block = scores.view(*q.shape[:2], bands.n, bands.block, bands.reach).add_(added)
+            by_block = scores.view(*q.shape[:2], bands.n, bands.block, bands.band_length).add_(added)
             if alike:
                 by_block[:, :, 0, :, : bands.before] = -math.inf
             weights = scores.softmax(-1)
@@ -328,33 +328,33 @@ class _Banded(torch.autograd.Function):
         d_scores = softmax_backward(d_weights, weights)
         d_added = None
         if context.needs_input_grad[3]:
-            d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.reach).sum_to_size(context.added)
+            d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.band_length).sum_to_size(context.added)
         d_scores = d_scores * context.scale if d_added is not None else d_scores.mul_(context.scale)
         d_queries = torch.bmm(d_scores, keys).view(*shape[:2], -1, shape[-1])[:, :, : bands.time]
         d_keys = torch.bmm(d_scores.transpose(1, 2), queries)
-        d_keys, d_values = bands.unbanded(d_keys, shape), bands.unbanded(d_values, shape)
+        d_keys, d_values = bands.bands_adjoint(d_keys, shape), bands.bands_adjoint(d_values, shape)
         return d_queries, d_keys, d_values, d_added, None, None, None, None
 
 
 def _banded_texts(call: AttentionCall, v: Tensor) -> Tensor:
     """Treat each block and its band as a separate text, for weights that are more than a softmax of q·k + bias."""
     batch, heads, time, _ = call.q.shape
-    bands = Bands.of(time, call.see)
+    bands = Bands.from_visibility(time, call.visibility)
 
     def texts(parts: Tensor) -> Tensor:  # (B · H · n, …) → (B · n, H, …)
         return parts.view(batch, heads, bands.n, *parts.shape[1:]).transpose(1, 2).flatten(0, 1)
 
-    q_at, k_at = (Positions(at.expand(batch, -1, -1).flatten(0, 1)) for at in bands.places(call.q_at))
+    q_at, k_at = (Positions(at.expand(batch, -1, -1).flatten(0, 1)) for at in bands.block_positions(call.q_at))
     q, k, values = texts(bands.blocks(call.q)), texts(bands.bands(call.k)), texts(bands.bands(v))
     mixed = _reference(replace(call, q=q, k=k, q_at=q_at, k_at=k_at), values)
     return mixed.view(batch, bands.n, heads, bands.block, -1).transpose(1, 2).flatten(2, 3)[:, :, :time]
 
 
 def _banded_why_not(call: AttentionCall) -> str | None:
-    if call.see.window is None or call.see.has_gaps:
+    if call.visibility.window is None or call.visibility.has_gaps:
         return tr("it needs windowed attention without links to keys outside the window")
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
-    side_by_side = call.q_at.start is not None or call.q_at.one_side
+    side_by_side = call.q_at.start is not None or call.q_at.one_sided_padding
     if not (same and side_by_side and call.q.shape[2] == call.k.shape[2]):
         return tr("it needs queries and keys at the same, consecutive positions")
     return None
@@ -375,7 +375,7 @@ BACKENDS: tuple[Backend, ...] = (
     Backend(
         "banded",
         _banded_why_not,
-        lambda call: call.see.is_narrow(call.q.shape[2], cpu=call.q.device.type == "cpu"),
+        lambda call: call.visibility.is_narrow(call.q.shape[2], cpu=call.q.device.type == "cpu"),
         _banded,
     ),
     Backend("dense", _dense_why_not, _dense_is_faster, _dense),
@@ -384,7 +384,7 @@ BACKENDS: tuple[Backend, ...] = (
 )
 
 
-def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
+def choose_backend(call: AttentionCall, wanted: str = "auto") -> Backend:
     """Return the backend that serves a call; `ValueError` says why the wanted one cannot."""
     for backend in BACKENDS:
         if wanted == backend.name or (wanted == "auto" and backend.is_faster(call)):
@@ -400,4 +400,4 @@ def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
 
 def softmax_attention(call: AttentionCall, v: Tensor, backend: str = "auto") -> Tensor:
     """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh), by the first backend that supports it, or a named one."""
-    return choose(call, backend).compute(call, v)
+    return choose_backend(call, backend).compute(call, v)

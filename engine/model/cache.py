@@ -18,11 +18,11 @@ class LayerState:
     """The state that every layer has."""
 
     def __init__(self) -> None:
-        self.recent: dict[str, Tensor] = {}  # (B, W − 1, D) by sublayer: the last inputs of its convolution
+        self.conv_inputs: dict[str, Tensor] = {}  # (B, W − 1, D) by sublayer: the last inputs of its convolution
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows: row i becomes the old row rows[i]."""
-        self.recent = {part: inputs[rows] for part, inputs in self.recent.items()}
+        self.conv_inputs = {part: inputs[rows] for part, inputs in self.conv_inputs.items()}
 
 
 class KeyValueCache(LayerState):
@@ -134,7 +134,7 @@ class Cache:
     length: int = 0  # tokens read
     source: list[tuple[Tensor, Tensor]] | None = None  # each layer's keys and values of the source, if there is one
     source_at: Positions | None = None
-    read: Tensor | None = None  # (B, T) all tokens so far, if the network reprocesses them at each step
+    tokens: Tensor | None = None  # (B, T) all tokens so far, if the network reprocesses them at each step
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
         """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: the
@@ -142,11 +142,13 @@ class Cache:
         """
         for layer in self.layers:
             layer.select(rows)
-        if self.read is not None:
-            self.read = self.read[rows]
+        if self.tokens is not None:
+            self.tokens = self.tokens[rows]
         if same_sources:
             return
         if self.source is not None:
             self.source = [(k[rows], v[rows]) for k, v in self.source]
         if self.source_at is not None and self.source_at.index.shape[0] > 1:
-            self.source_at = Positions(self.source_at.index[rows], self.source_at.start, self.source_at.one_side)
+            self.source_at = Positions(
+                self.source_at.index[rows], self.source_at.start, self.source_at.one_sided_padding
+            )

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-COARSE = 0.1  # largest relative error of the rate for one byte per element
+MAX_RATE_ERROR = 0.1  # largest relative error of the rate for one byte per element
 
 
 def seed_generators(device: torch.device, seed: int) -> None:
     """Seed all that is drawn from while a network on this device computes. `torch.manual_seed` would seed every kind of
-    device, and where there is none of a kind, note down the call with its traceback in case one appears.
+    device, and for a kind that is missing, store the call with its traceback in case one appears.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":  # `torch.cuda.manual_seed` seeds the current GPU, which may be another one
@@ -29,7 +29,7 @@ def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype 
     mean. With another dtype than what it multiplies, torch would convert it at each use.
     """
     dropped, of = round(p * 256), 256
-    if abs(dropped / of - p) > COARSE * p * (1 - p):
+    if abs(dropped / of - p) > MAX_RATE_ERROR * p * (1 - p):
         dropped, of = round(p * 65_536), 65_536
     count = int(np.prod(shape))
     # One seed per mask from torch's generator: the two streams stay in step, and a run repeats bit for bit.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from engine.base.language import tr
 from engine.config.model import ModelConfig
 from engine.config.visibility import Visibility
-from engine.model.attention import AttentionCall, Softmax, choose, softmax_attention
+from engine.model.attention import AttentionCall, Softmax, choose_backend, softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
@@ -25,10 +25,10 @@ Observe = Callable[[AttentionCall], None]  # called before attention is computed
 
 
 @dataclass
-class Reading:
+class ForwardContext:
     """What the layers of a stack share in a forward pass."""
 
-    at: Positions
+    positions: Positions
     source_at: Positions | None = None  # of the source, in a decoder over one
     embedded: Tensor | None = None  # (B, T, D) the first layer's input
     shared: dict[str, Tensor] = field(default_factory=dict)  # from earlier layers, for later ones
@@ -39,7 +39,7 @@ def into_heads(x: Tensor, head_width: int) -> Tensor:
     return x.view(*x.shape[:-1], -1, head_width).transpose(1, 2)
 
 
-def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
+def repeat_kv(shared: Tensor, n_heads: int) -> Tensor:
     """Repeat keys or values (B, Hkv, T, Dh) for the query heads that share them: (B, H, T, Dh)."""
     times = n_heads // shared.shape[1]
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
@@ -65,7 +65,7 @@ class SelfAttention(nn.Module, ABC):
         self.n_heads, self.head_width = model.n_heads, model.head_width
         self.mixes, self.is_first = model.value_mix, i == 0
         self.widths = [model.d_model, model.kv_width, model.kv_width]
-        self.see, self.scheme = see, scheme
+        self.visibility, self.scheme = see, scheme
         self.dropout, self.backend = model.attention_dropout, model.backend
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
@@ -79,28 +79,28 @@ class SelfAttention(nn.Module, ABC):
         if model.gate != "none":
             self.gate = nn.Linear(model.d_model, model.n_heads if model.gate == "head" else model.d_model, model.bias)
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         """Set the initial values that are not random."""
         if self.value_mix is not None:
             self.value_mix.fill_(0.5)
 
     @property
-    def shapes_heads(self) -> bool:
-        """Whether `shaped` does anything."""
+    def normalizes_heads(self) -> bool:
+        """Whether `normalized` does anything."""
         return self.mixes or isinstance(self.query_norm, HeadNorm)
 
-    def shaped(self, q: Tensor, k: Tensor, v: Tensor, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
+    def normalized(self, q: Tensor, k: Tensor, v: Tensor, reading: ForwardContext) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh) with QK norm and value mixing, unrotated."""
         if self.mixes:
-            v = self.with_first(v, reading.shared)
+            v = self.mix_first_values(v, reading.shared)
         return self.query_norm(q), self.key_norm(k), v
 
     @property
-    def turns_heads(self) -> bool:
-        """Whether `turned` does anything."""
+    def rotates_heads(self) -> bool:
+        """Whether `rotated` does anything."""
         return type(self.scheme).rotate is not PositionScheme.rotate or isinstance(self.rotated_norm, HeadNorm)
 
-    def turned(self, x: Tensor, index: Tensor) -> Tensor:
+    def rotated(self, x: Tensor, index: Tensor) -> Tensor:
         """Return queries or keys (B, H, T, Dh) as the scores use them: rotated by their positions (N, T)."""
         rotated: Tensor = self.rotated_norm(self.scheme.rotate(x, index))
         return rotated
@@ -114,26 +114,26 @@ class SelfAttention(nn.Module, ABC):
         """An empty decoding state, with initial room for `capacity` tokens."""
 
     @abstractmethod
-    def kernel(self, heads: Tensor, at: Positions) -> str:
+    def kernel_name(self, heads: Tensor, at: Positions) -> str:
         """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
 
-    def forward(self, x: Tensor, reading: Reading, state: LayerState | None = None) -> Tensor:
+    def forward(self, x: Tensor, reading: ForwardContext, state: LayerState | None = None) -> Tensor:
         """(B, T, D) → (B, T, D); with a state, also over everything in it."""
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
         q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
-        q, k, v = self.shaped(q, k, v, reading)
-        mixed = self.attend(q, k, v, reading.at, state).transpose(1, 2).reshape(x.shape)
-        output: Tensor = self.output_dropout(self.output(self.gated(mixed, x)))
+        q, k, v = self.normalized(q, k, v, reading)
+        mixed = self.attend(q, k, v, reading.positions, state).transpose(1, 2).reshape(x.shape)
+        output: Tensor = self.output_dropout(self.output(self.apply_gate(mixed, x)))
         return output
 
-    def with_first(self, v: Tensor, shared: dict[str, Tensor]) -> Tensor:
+    def mix_first_values(self, v: Tensor, shared: dict[str, Tensor]) -> Tensor:
         """Mix values (B, Hkv, T, Dh) with the first layer's, which it stores in `shared` (Zhou et al. 2024)."""
         if self.value_mix is None:
             shared["values"] = v  # again when a backward pass recomputes it
             return v
         return self.value_mix[0] * shared["values"] + self.value_mix[1] * v
 
-    def gated(self, mixed: Tensor, x: Tensor) -> Tensor:
+    def apply_gate(self, mixed: Tensor, x: Tensor) -> Tensor:
         """Return the attention output (…, D) scaled by its gates, if it has any: one per head or feature, computed from
         the layer's input (…, D) (Qiu et al. 2025).
         """
@@ -146,21 +146,21 @@ class SelfAttention(nn.Module, ABC):
 class SoftmaxSelfAttention(SelfAttention):
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
         super().__init__(model, see, scheme, i)
-        self.softmax = Softmax.of(model)
+        self.softmax = Softmax.from_config(model)
 
     @property
     def has_simple_steps(self) -> bool:
         """Whether a new token needs only the keys in its window, and a bias by distance."""
-        plain = type(self.scheme).content is PositionScheme.content and self.scheme.by_distance
-        return plain and not self.see.has_gaps and self.backend in ("auto", "sdpa")
+        plain = type(self.scheme).content is PositionScheme.content and self.scheme.bias_by_distance
+        return plain and not self.visibility.has_gaps and self.backend in ("auto", "sdpa")
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
-        q, k = self.turned(q, at.index), self.turned(k, at.index)
+        q, k = self.rotated(q, at.index), self.rotated(k, at.index)
         k_at = at
         if state is not None:
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
-        k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        k, v = repeat_kv(k, self.n_heads), repeat_kv(v, self.n_heads)
         call = self._call(q, k, at, k_at, self.dropout if self.training else 0.0)
         if self.observe is not None:
             self.observe(call)
@@ -168,14 +168,14 @@ class SoftmaxSelfAttention(SelfAttention):
         return softmax_attention(call, v, backend)  # the others compute whole texts only
 
     def _call(self, q: Tensor, k: Tensor, at: Positions, k_at: Positions, rate: float) -> AttentionCall:
-        return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.softmax)
+        return AttentionCall(q, k, at, k_at, self.visibility, self.scheme, rate, self.softmax)
 
     def new_state(self, capacity: int) -> LayerState:
-        window = None if self.see.has_gaps else self.see.window
+        window = None if self.visibility.has_gaps else self.visibility.window
         return KeyValueCache(capacity if window is None else 0, window)
 
-    def kernel(self, heads: Tensor, at: Positions) -> str:
-        return choose(self._call(heads, heads, at, at, self.dropout), self.backend).name
+    def kernel_name(self, heads: Tensor, at: Positions) -> str:
+        return choose_backend(self._call(heads, heads, at, at, self.dropout), self.backend).name
 
 
 class LinearSelfAttention(SelfAttention):
@@ -188,13 +188,15 @@ class LinearSelfAttention(SelfAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         assert state is None or isinstance(state, LinearState)
-        k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
-        return linear_attention(q, k, v, at, self.scheme, causal=self.see.causal, state=state, backend=self.backend)
+        k, v = repeat_kv(k, self.n_heads), repeat_kv(v, self.n_heads)
+        return linear_attention(
+            q, k, v, at, self.scheme, causal=self.visibility.causal, state=state, backend=self.backend
+        )
 
     def new_state(self, capacity: int) -> LayerState:
         return LinearState()
 
-    def kernel(self, heads: Tensor, at: Positions) -> str:
+    def kernel_name(self, heads: Tensor, at: Positions) -> str:
         return "chunked" if self.backend == "auto" else self.backend
 
 
@@ -216,7 +218,7 @@ class CrossAttention(nn.Module):
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.head_width = model.n_heads, model.head_width
-        self.see, self.scheme = Visibility(causal=False), PositionScheme()
+        self.visibility, self.scheme = Visibility(causal=False), PositionScheme()
         self.dropout = model.attention_dropout
         self.backend = model.backend if model.backend in ("reference", "sdpa") else "auto"
         self.query = nn.Linear(model.d_model, model.d_model, bias=model.bias)
@@ -227,14 +229,14 @@ class CrossAttention(nn.Module):
     def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's output (B, S, D) → keys and values (B, H, S, Dh), once per source."""
         k, v = self.key_value(hidden).chunk(2, dim=-1)
-        k, v = (for_each_query(into_heads(part, self.head_width), self.n_heads) for part in (k, v))
+        k, v = (repeat_kv(into_heads(part, self.head_width), self.n_heads) for part in (k, v))
         return k, v
 
     def forward(self, x: Tensor, at: Positions, source: tuple[Tensor, Tensor], source_at: Positions) -> Tensor:
         """(B, T, D) → (B, T, D)."""
         k, v = source
         q = into_heads(self.query(x), self.head_width)
-        call = AttentionCall(q, k, at, source_at, self.see, self.scheme, self.dropout if self.training else 0.0)
+        call = AttentionCall(q, k, at, source_at, self.visibility, self.scheme, self.dropout if self.training else 0.0)
         if self.observe is not None:
             self.observe(call)
         mixed = softmax_attention(call, v, self.backend)

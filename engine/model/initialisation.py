@@ -15,23 +15,23 @@ from engine.config.model import ModelConfig
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")  # cross-attention's too
 # Modules that start at zero, by `zero_init` (Goyal et al. 2017; Zhang et al. 2019).
-ZERO: dict[str, tuple[str, ...]] = {
+ZERO_MODULES: dict[str, tuple[str, ...]] = {
     "none": (),
     "outputs": ("attention.output", "feed_forward.output"),
     "outputs-and-head": ("attention.output", "feed_forward.output", "head"),
 }
 
 # Fused projections stack several matrices, each initialised separately.
-JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
+FUSED_PROJECTIONS: dict[str, Callable[[ModelConfig], list[int]]] = {
     "query_key_value.weight": lambda model: [model.d_model, model.kv_width, model.kv_width],
     "key_value.weight": lambda model: [model.kv_width, model.kv_width],
     "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expansion // model.d_ff),
 }
 
 
-def joined(model: ModelConfig, name: str) -> list[int]:
+def fused_rows(model: ModelConfig, name: str) -> list[int]:
     """Return the rows of each matrix in a fused projection, by parameter name; [] for a single matrix."""
-    return next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), [])
+    return next((rows(model) for suffix, rows in FUSED_PROJECTIONS.items() if name.endswith("." + suffix)), [])
 
 
 def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Generator) -> None:
@@ -59,9 +59,9 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
     """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones), and
-    what a module's own `fill` sets.
+    what a module's own `set_initial_values` sets.
     """
-    zero = ZERO[model.zero_init]
+    zero = ZERO_MODULES[model.zero_init]
     linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
     for name, parameter in network.named_parameters():
         generator = torch.Generator().manual_seed(seed_for(seed, "init", name))
@@ -74,12 +74,12 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         elif owner.endswith(zero) or (name.endswith("positions.table.weight") and model.position_init == "zero"):
             pass
         elif parameter.dim() >= 2:
-            for part in torch.split(values, joined(model, name) or len(values)):
+            for part in torch.split(values, fused_rows(model, name) or len(values)):
                 _fill_matrix(part, name, model, generator)
         elif leaf == "bias" and model.init == "torch" and owner in linears:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)
         parameter.copy_(values)
     for module in network.modules():
-        if callable(fill := getattr(module, "fill", None)):  # a module with initial values of its own
+        if callable(fill := getattr(module, "set_initial_values", None)):  # a module with initial values of its own
             fill()

@@ -14,13 +14,13 @@ from engine.config.model import ModelConfig
 from engine.config.visibility import Visibility
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
-from engine.model.heads import SELF_ATTENTION, CrossAttention, Reading
+from engine.model.heads import SELF_ATTENTION, CrossAttention, ForwardContext
 from engine.model.positions import Positions, PositionScheme
 
-Map = Callable[[Tensor], Tensor]
+TensorFunction = Callable[[Tensor], Tensor]
 
 
-def _gated(x: Tensor, by: Map) -> Tensor:
+def _gated(x: Tensor, by: TensorFunction) -> Tensor:
     gate, value = x.chunk(2, dim=-1)
     return by(gate) * value
 
@@ -49,7 +49,7 @@ def _squared_relu(x: Tensor) -> Tensor:
 
 GELU_TANH = partial(F.gelu, approximate="tanh")
 # How each of the activations and norms of `engine.config.schemes` is computed.
-ACTIVATION: dict[str, Map] = {
+ACTIVATION_FUNCTIONS: dict[str, TensorFunction] = {
     "gelu": F.gelu,
     "gelu-tanh": GELU_TANH,
     "relu": F.relu,
@@ -59,7 +59,7 @@ ACTIVATION: dict[str, Map] = {
     "geglu": partial(_gated, by=F.gelu),
     "geglu-tanh": partial(_gated, by=GELU_TANH),
 }
-NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
+NORM_BUILDERS: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),
     "rms": lambda model: nn.RMSNorm(model.d_model, eps=model.norm_eps),
     "none": lambda model: nn.Identity(),
@@ -67,10 +67,10 @@ NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
 
 
 def make_norm(model: ModelConfig) -> nn.Module:
-    return NORM[model.norm](model)
+    return NORM_BUILDERS[model.norm](model)
 
 
-class Gain(nn.Module):
+class LayerScale(nn.Module):
     """A learned gain per feature: LayerScale (Touvron et al. 2021)."""
 
     def __init__(self, width: int, initial: float) -> None:
@@ -78,7 +78,7 @@ class Gain(nn.Module):
         self.initial = initial
         self.weight = nn.Parameter(torch.empty(width))
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         self.weight.fill_(self.initial)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,14 +86,14 @@ class Gain(nn.Module):
         return x * self.weight
 
 
-class Mix(nn.Module):
+class EmbeddingMix(nn.Module):
     """A learned mixture λ x + μ x₀ of the residual stream with the initial embedding (Jordan et al. 2024)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(2))  # λ, μ
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         self.weight.copy_(torch.tensor([1.0, 0.0]))
 
     def forward(self, x: Tensor, embedded: Tensor | None) -> Tensor:
@@ -110,16 +110,16 @@ class ShortConvolution(nn.Module):
         self.tokens, self.part = tokens, part
         self.weight = nn.Parameter(torch.empty(tokens * width))  # from the newest token to the oldest, D each
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         self.weight.zero_()[: len(self.weight) // self.tokens] = 1.0
 
     def forward(self, x: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         """(B, T, D) → (B, T, D); zero-padded before the first token."""
         others = self.tokens - 1
-        before = None if state is None else state.recent.get(self.part)
+        before = None if state is None else state.conv_inputs.get(self.part)
         x = torch.cat((x.new_zeros(x.shape[0], others, x.shape[2]) if before is None else before, x), dim=1)
         if state is not None:
-            state.recent[self.part] = x[:, -others:]
+            state.conv_inputs[self.part] = x[:, -others:]
         own, *earlier = self.weight.to(x.dtype).view(self.tokens, -1)
         found: Tensor = own * x[:, others:]
         for back, weight in enumerate(earlier, 1):
@@ -130,7 +130,7 @@ class ShortConvolution(nn.Module):
         return found
 
 
-def after(model: ModelConfig, depth: float) -> nn.Sequential:
+def make_output_modules(model: ModelConfig, depth: float) -> nn.Sequential:
     """Return what is applied to a sublayer's output before it is added to the residual stream; often nothing. `depth`
     is the layer's relative depth, up to 1.
     """
@@ -138,7 +138,7 @@ def after(model: ModelConfig, depth: float) -> nn.Sequential:
     if model.norm_placement == "sandwich":
         steps["norm"] = make_norm(model)
     if model.layer_scale:
-        steps["scale"] = Gain(model.d_model, model.layer_scale)
+        steps["scale"] = LayerScale(model.d_model, model.layer_scale)
     if model.layer_drop:  # a rate that grows with depth (Huang et al. 2016, eq. 4)
         steps["drop"] = RowDropout(model.layer_drop * depth)
     return nn.Sequential(OrderedDict(steps))
@@ -149,7 +149,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
-        self.activation = ACTIVATION[model.activation]
+        self.activation = ACTIVATION_FUNCTIONS[model.activation]
         self.expand = nn.Linear(model.d_model, model.ff_expansion, bias=model.bias)
         self.hidden_dropout = Dropout(model.ff_dropout)
         self.output = nn.Linear(model.d_ff, model.d_model, bias=model.bias)
@@ -165,8 +165,8 @@ class FeedForward(nn.Module):
 class Branch(NamedTuple):
     """A residual branch of a layer: a norm and a sublayer, both (B, T, D) → (B, T, D)."""
 
-    norm: Map
-    f: Map
+    norm: TensorFunction
+    sublayer: TensorFunction
 
 
 class Layer(nn.Module):
@@ -182,25 +182,25 @@ class Layer(nn.Module):
     ) -> None:
         super().__init__()
         self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
-        self.mix = Mix() if model.embedding_mix else None
+        self.mix = EmbeddingMix() if model.embedding_mix else None
         self.attention_norm = make_norm(model)
         self.attention_conv, self.feed_forward_conv = (
             ShortConvolution(model.d_model, model.conv, part) if model.conv else None
             for part in ("attention", "feed-forward")
         )
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme, i)
-        self.attention_after = after(model, (i + 1) / n)
+        self.attention_after = make_output_modules(model, (i + 1) / n)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
-        self.cross_attention_after = after(model, (i + 1) / n) if over_source else nn.Identity()
+        self.cross_attention_after = make_output_modules(model, (i + 1) / n) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
-        self.feed_forward_after = after(model, (i + 1) / n)
+        self.feed_forward_after = make_output_modules(model, (i + 1) / n)
 
     def forward(
         self,
         x: Tensor,
-        reading: Reading,
+        reading: ForwardContext,
         state: LayerState | None = None,
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
@@ -208,13 +208,13 @@ class Layer(nn.Module):
 
         def attended(y: Tensor) -> Tensor:
             if self.attention_conv is not None:
-                y = self.attention_conv(y, reading.at, state)
+                y = self.attention_conv(y, reading.positions, state)
             output: Tensor = self.attention_after(self.attention(y, reading, state))
             return output
 
         def fed(y: Tensor) -> Tensor:
             if self.feed_forward_conv is not None:
-                y = self.feed_forward_conv(y, reading.at, state)
+                y = self.feed_forward_conv(y, reading.positions, state)
             output: Tensor = self.feed_forward_after(self.feed_forward(y))
             return output
 
@@ -222,22 +222,26 @@ class Layer(nn.Module):
         across = None
         if self.cross_attention is not None:
             cross, end = self.cross_attention, self.cross_attention_after
-            across = Branch(self.cross_attention_norm, lambda y: end(cross(y, reading.at, source, reading.source_at)))
-        return self.flow(x, reading, attend, feed, across)
+            across = Branch(
+                self.cross_attention_norm, lambda y: end(cross(y, reading.positions, source, reading.source_at))
+            )
+        return self.join_branches(x, reading, attend, feed, across)
 
-    def flow(self, x: Tensor, reading: Reading, attend: Branch, feed: Branch, across: Branch | None = None) -> Tensor:
+    def join_branches(
+        self, x: Tensor, reading: ForwardContext, attend: Branch, feed: Branch, across: Branch | None = None
+    ) -> Tensor:
         """Join a layer's branches, in training and in decoding: (B, T, D) → (B, T, D)."""
         if self.mix is not None:
             x = self.mix(x, reading.embedded)
-        start, x = x, self.around(x, attend)
+        start, x = x, self.add_residual(x, attend)
         if self.parallel:
-            return x + feed.f(feed.norm(start))
+            return x + feed.sublayer(feed.norm(start))
         if across is not None:
-            x = self.around(x, across)
-        return self.around(x, feed)
+            x = self.add_residual(x, across)
+        return self.add_residual(x, feed)
 
-    def around(self, x: Tensor, branch: Branch) -> Tensor:
-        y = branch.f(branch.norm(x)) if self.pre_norm else branch.f(x)
+    def add_residual(self, x: Tensor, branch: Branch) -> Tensor:
+        y = branch.sublayer(branch.norm(x)) if self.pre_norm else branch.sublayer(x)
         if self.residual:
             y = x + y
         return y if self.pre_norm else branch.norm(y)

@@ -40,7 +40,7 @@ def feature_map(x: Tensor) -> Tensor:
     return features
 
 
-class _Before(torch.autograd.Function):
+class _ExclusivePrefixSum(torch.autograd.Function):
     """(R, n, …) → the sum of everything before each of n places. It is shifted in, not computed by subtracting the
     place from its own prefix sum, whose rounding would leave a trace of later tokens.
     """
@@ -88,7 +88,7 @@ def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, 
     return torch.where(total > 0, products / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
 
 
-def _prefix(
+def _causal_sums(
     plain_q: Tensor, plain_k: Tensor, turned_q: Tensor, turned_k: Tensor, v: Tensor, state: LinearState | None
 ) -> tuple[Tensor, Tensor]:
     """Return numerators (B, H, T, Dh) and denominators (B, H, T, 1) over all keys up to each query, and in `state`."""
@@ -103,7 +103,7 @@ def _prefix(
     def before(x: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
         """(B · H · n, …) → the sums of the state and the chunks before each; and of all."""
         x = x.view(batch * heads, n, *x.shape[1:])
-        sums: Tensor = _Before.apply(x)  # type: ignore[no-untyped-call]
+        sums: Tensor = _ExclusivePrefixSum.apply(x)  # type: ignore[no-untyped-call]
         if known is not None:
             sums = sums + known.flatten(0, 1)[:, None]
         return sums.flatten(0, 1), (sums[:, -1] + x[:, -1]).view(batch, heads, *x.shape[2:])
@@ -147,7 +147,7 @@ def linear_attention(
         plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
         values = v.to(plain_q.dtype)
         if causal:
-            mixed, total = _prefix(plain_q, plain_k, turned_q, turned_k, values, state)
+            mixed, total = _causal_sums(plain_q, plain_k, turned_q, turned_k, values, state)
         else:
             mixed = turned_q @ (turned_k.transpose(-2, -1) @ values)
             total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)

@@ -55,7 +55,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     return nullcontext()
 
 
-def compiles(config: RunConfig, device: torch.device) -> bool:
+def compiles_step(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's forward and backward pass are compiled by torch.
 
     "auto" compiles large models on CUDA if the run is long enough to earn it back, all batches have one shape and
@@ -63,15 +63,15 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
     """
     if config.train.compile != "auto":
         return config.train.compile == "always"
-    alike = not config.on_rows and config.model.attentions == ["global"]
+    alike = not config.trains_on_rows and config.model.attentions == ["global"]
     if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
         return False
     return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS
 
 
-def records(config: RunConfig, device: torch.device) -> bool:
+def records_graphs(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's passes and its update are recorded as CUDA graphs, unless the step is compiled."""
-    return device.type == "cuda" and size.has_one_pass(config)
+    return device.type == "cuda" and size.has_identical_passes(config)
 
 
 def make_repeatable(device: torch.device) -> None:

@@ -23,7 +23,9 @@ class Positions:
     # known on the host: every row is start, start + 1, … without −1. Allows fast kernels without a device
     # synchronisation. None: not known to be so.
     start: int | None = None
-    one_side: bool = False  # known on the host: padding is on one side of each row only, so tokens are contiguous
+    one_sided_padding: bool = (
+        False  # known on the host: padding is on one side of each row only, so tokens are contiguous
+    )
 
     @classmethod
     def consecutive(cls, length: int, start: int = 0, device: torch.device | str | None = None) -> "Positions":
@@ -33,7 +35,7 @@ class Positions:
     @classmethod
     def of_tokens(cls, keep: Tensor, *, one_side: bool = False) -> "Positions":
         """Count positions over real tokens only, so that padding changes nothing; `keep` (B, T) is False at padding."""
-        return cls(torch.where(keep, keep.long().cumsum(-1) - 1, -1), one_side=one_side)
+        return cls(torch.where(keep, keep.long().cumsum(-1) - 1, -1), one_sided_padding=one_side)
 
     @property
     def length(self) -> int:
@@ -54,15 +56,15 @@ class PositionScheme(nn.Module):
     """Positions that exist, for schemes with a table; None means no limit."""
     shared = True
     """Whether all layers of a stack share one."""
-    by_distance = True
+    bias_by_distance = True
     """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     @property
-    def waves(self) -> "PositionScheme | None":
+    def distance_table(self) -> "PositionScheme | None":
         """The table over distances that `content` multiplies queries by; None if it has none that can be drawn."""
         return None
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         """Set the initial values that are not random, if any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
@@ -155,10 +157,10 @@ class Rope(PositionScheme):
                 cos, sin = cos * self.gain, sin * self.gain
             self._turn = (pos, dtype, cos.to(dtype), sin.to(dtype))
         if self.width < x.shape[-1]:
-            return torch.cat((self._turned(x[..., : self.width]), x[..., self.width :]), dim=-1)
-        return self._turned(x)
+            return torch.cat((self._rotate_pairs(x[..., : self.width]), x[..., self.width :]), dim=-1)
+        return self._rotate_pairs(x)
 
-    def _turned(self, x: Tensor) -> Tensor:
+    def _rotate_pairs(self, x: Tensor) -> Tensor:
         assert self._turn is not None
         _, _, cos, sin = self._turn  # (N, 1, T, width / 2)
         if self.pairing == "half":
@@ -221,9 +223,9 @@ class Alibi(PositionScheme):
         super().__init__()
         # A buffer, so it lives on the model's device: a copy per call would make the host wait.
         self.register_buffer("slopes", torch.empty(n_heads, dtype=torch.float32), persistent=False)
-        self.fill()
+        self.set_initial_values()
 
-    def fill(self) -> None:
+    def set_initial_values(self) -> None:
         self.slopes.copy_(torch.tensor(alibi_slopes(self.slopes.numel()), dtype=torch.float32))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
@@ -291,7 +293,7 @@ class TransformerXL(PositionScheme):
         self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
 
     @property
-    def waves(self) -> PositionScheme:
+    def distance_table(self) -> PositionScheme:
         return self.sinusoid
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
@@ -341,7 +343,7 @@ def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: boo
     shared: dict[str, PositionScheme] = {}
     found = []
     for i in range(n_layers):
-        layer = model.of_layer(i)
+        layer = model.layer_config(i)
         scheme = shared.get(layer.position) or BUILDERS[layer.position](layer, longest, causal)
         if scheme.shared:
             shared[layer.position] = scheme

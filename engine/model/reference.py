@@ -22,10 +22,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu2": lambda x: x * x * (x > 0),
     "silu": lambda x: x / (1.0 + torch.exp(-x)),
 }
-GATES = {"swiglu": "silu", "geglu": "gelu", "geglu-tanh": "gelu-tanh"}  # the first half through it, times the second
+GATES = {"swiglu": "silu", "geglu": "gelu", "geglu-tanh": "gelu-tanh"}  # of the first half, which gates the second
 
 
-class Reference:
+class ReferenceNetwork:
     """The logits defined by a config and weights, keyed by the model's parameter names."""
 
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
@@ -175,7 +175,7 @@ class Reference:
     def _scores(self, name: str, q: Tensor, k: Tensor, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
         model, root = self.model, math.sqrt(self.model.head_width)
         if model.position == "rope":
-            q, k = (self._turned(part, time) for part in (q, k))
+            q, k = (self._rope(part, time) for part in (q, k))
         if model.qk_norm == "after":
             q, k = self._rms(q), self._rms(k)
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
@@ -216,25 +216,27 @@ class Reference:
         plain_q, plain_k = F.elu(q) + 1.0, F.elu(k) + 1.0
         turned_q, turned_k = plain_q, plain_k
         if self.model.position == "rope":
-            turned_q, turned_k = self._turned(plain_q, time), self._turned(plain_k, time)
+            turned_q, turned_k = self._rope(plain_q, time), self._rope(plain_k, time)
         top, bottom = ((a @ b.transpose(2, 3)) * seen for a, b in ((turned_q, turned_k), (plain_q, plain_k)))
         return top @ v / bottom.sum(-1, keepdim=True)
 
-    def _turned(self, x: Tensor, time: Tensor) -> Tensor:
+    def _rope(self, x: Tensor, time: Tensor) -> Tensor:
         """RoPE, of the first `rope_width` features of a head."""
         width = self.model.rope_width
         if width < x.shape[-1]:
             still, x = x[..., width:], x[..., :width]
-            return torch.cat((self._all_turned(x, time), still), dim=-1)
-        return self._all_turned(x, time)
+            return torch.cat((self._rotate(x, time), still), dim=-1)
+        return self._rotate(x, time)
 
-    def _all_turned(self, x: Tensor, time: Tensor) -> Tensor:
+    def _rotate(self, x: Tensor, time: Tensor) -> Tensor:
         """RoPE as complex numbers: feature pair i times e^(i · t · base^(−2i / Dh))."""
         width = x.shape[-1]
         rates = self.model.rope_base ** (-2.0 * torch.arange(width // 2, dtype=torch.float64, device=x.device) / width)
         gain = 1.0
         if self.model.rope_scaling != "none":
-            rates = torch.tensor([_slowed(self.model, i, width) for i in range(width // 2)], dtype=torch.float64)
+            rates = torch.tensor(
+                [_scaled_frequency(self.model, i, width) for i in range(width // 2)], dtype=torch.float64
+            )
             gain = self.model.yarn_gain or 1.0 + math.log(self.model.rope_factor) / 10.0
             gain = gain if self.model.rope_scaling == "yarn" else 1.0
         turn = gain * torch.exp(1j * time[:, None] * rates.to(x.device))  # (T, Dh/2)
@@ -261,12 +263,12 @@ def _sinusoids(place: Tensor, width: int) -> Tensor:
     return torch.where(feature % 2 == 0, angle.sin(), angle.cos())
 
 
-def _slowed(model: ModelConfig, i: int, width: int) -> float:
+def _scaled_frequency(model: ModelConfig, i: int, width: int) -> float:
     """Rope's frequency of pair i in radians per token, scaled (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
     base, factor = model.rope_base, model.rope_factor
     trained = model.context_length / factor if model.rope_original is None else float(model.rope_original)
     wave = 2.0 * math.pi * base ** (2.0 * i / width)  # tokens a turn
-    slow = 1.0 / factor  # of the rate, where the text is as much longer than those trained on
+    slow = 1.0 / factor  # factor of the rate, where it is scaled in full
     if model.rope_scaling == "ntk":
         larger = base * factor ** (width / max(width - 2, 1))
         return float(larger ** (-2.0 * i / width))

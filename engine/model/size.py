@@ -4,7 +4,7 @@ Parameters are counted exactly, as in the built module; so are the operations of
 itemised estimate of a training step's peak:
 
     weights, gradients, the optimizer's moments    4 numbers per parameter with Adam's two moments
-    what layers keep for the backward pass         `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
+    what layers keep for the backward pass         `_saved_by_attention` and so on, each around a norm
     log probabilities and their gradients          3 numbers per token and vocabulary entry
     gradients of the current layer                 2 tensors as large as its widest
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.language import english
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, Kernel, StackShape
 from engine.config.visibility import CHUNK, SMALLEST_BLOCK, self_attention
@@ -27,7 +27,7 @@ def training_kernel(
     model: ModelConfig, causal: bool, length: int, *, padded: bool = False, gpu: bool = False
 ) -> Kernel:
     """Return the kernel of a stack's self-attention over `length` tokens; `padded`: rows differ in length."""
-    if not ATTENTIONS[model.attention].scores:
+    if not ATTENTIONS[model.attention].has_scores:
         chunk = min(CHUNK, length) if causal else length
         if model.backend == "reference":
             return Kernel("reference", 1, length, length)
@@ -39,7 +39,7 @@ def training_kernel(
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
-    fused = fused_by(model)
+    fused = fused_support(model)
     if wanted == "reference" or position.acts_on == "content" or "sdpa" not in able:
         name = "reference"
     elif wanted == "dense" or (wanted == "auto" and (dropped or fused != "as it is") and not padded and not gpu):
@@ -57,9 +57,9 @@ def training_kernel(
     return Kernel(name, 1, length, length)
 
 
-def fused_by(model: ModelConfig) -> str:
-    """Return how torch's fused kernel supports the parts that are on, by the least supported; see `Part.fused`."""
-    found = {row.fused for row in parts_of(model).values()}
+def fused_support(model: ModelConfig) -> str:
+    """Return how torch's fused kernel supports the active parts: the least of theirs; see `Part.fused_support`."""
+    found = {row.fused_support for row in active_parts(model).values()}
     return next((how for how in ("no", "in the mask") if how in found), "as it is")
 
 
@@ -89,8 +89,8 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         english("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
         english("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
         + (len(built) * norm if model.final_norm else 0),
-        english("parts"): sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
-        english("head"): outputs(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
+        english("parts"): sum(row.parameters(model, stack) for row in active_parts(model).values() for stack in built),
+        english("head"): logit_count(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
     }
     return {
         name: count
@@ -99,7 +99,7 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     }
 
 
-def outputs(model: ModelConfig, vocab_size: int) -> int:
+def logit_count(model: ModelConfig, vocab_size: int) -> int:
     """Return how many logits the head gives for a token."""
     return model.classes or model.vocab_size or vocab_size
 
@@ -107,7 +107,7 @@ def outputs(model: ModelConfig, vocab_size: int) -> int:
 def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
     """Count the parameters of a stack's position schemes, each with the number of layers that use it."""
     layers: dict[str, int] = {}
-    for layer, places in model.kinds(stack.layers):
+    for layer, places in model.layer_kinds(stack.layers):
         layers[layer.position] = layers.get(layer.position, 0) + len(places)
     return sum(POSITIONS[name].parameters(model, stack._replace(layers=n)) for name, n in layers.items())
 
@@ -126,7 +126,7 @@ def matrix_parameters(model: ModelConfig) -> int:
     return found
 
 
-def kept_numbers(config: RunConfig, vocab_size: int) -> int:
+def optimizer_state_numbers(config: RunConfig, vocab_size: int) -> int:
     """Return how many numbers are kept between steps besides the weights: the optimizer's moments, a moving average."""
     of_matrices, of_others = OPTIMIZERS[config.optimizer.kind].moments(config.optimizer)
     matrices, everything = matrix_parameters(config.model), parameter_count(config.model, vocab_size)
@@ -143,17 +143,17 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     what a position scheme computes once (Transformer-XL projects its distances).
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
-    once, products = 0.0, float(outputs(model, vocab_size) * d * target)
+    once, products = 0.0, float(logit_count(model, vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
         mixing = 0
-        for layer, places in model.kinds(stack.layers):
+        for layer, places in model.layer_kinds(stack.layers):
             position, kernel = POSITIONS[layer.position], training_kernel(layer, stack.causal, length)
-            queries = kernel.filled * _products_a_query(layer, stack.causal, kernel)
-            parts = length * sum(row.products(layer) for row in parts_of(layer).values())
-            mixing += len(places) * (queries + position.products(layer, kernel) + parts)
-            once += len(places) * position.products_once(layer, kernel)
+            queries = kernel.filled * _multiply_adds_per_query(layer, stack.causal, kernel)
+            parts = length * sum(row.multiply_adds(layer) for row in active_parts(layer).values())
+            mixing += len(places) * (queries + position.multiply_adds(layer, kernel) + parts)
+            once += len(places) * position.shared_multiply_adds(layer, kernel)
         across = 0
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
@@ -162,9 +162,9 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 
-def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
+def _multiply_adds_per_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
     """Return the multiplications per query in attention itself, over all heads."""
-    if ATTENTIONS[model.attention].scores:
+    if ATTENTIONS[model.attention].has_scores:
         return 2 * kernel.keys * model.d_model
     if kernel.name == "reference":
         return 3 * kernel.keys * model.d_model
@@ -173,16 +173,19 @@ def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
 
 
 BYTES = 4
-STATE = 2  # weights and gradients, besides the optimizer's moments
-LOGITS = 3  # log probabilities, their gradient, the logits' gradient
-Z_LOSS = 1  # the logits themselves
-WORKING = 2  # the incoming and the outgoing gradient
+STATE_COPIES = 2  # weights and gradients, besides the optimizer's moments
+LOGIT_COPIES = 3  # log probabilities, their gradient, the logits' gradient
+Z_LOSS_COPIES = 1  # the logits themselves
+WORKING_TENSORS = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
 # Bytes of cuBLAS's workspaces, by whether a step is recorded. A plain step has one of 32 MiB (see
 # `engine.model.devices`) for each pass; what recording takes was measured.
 WORKSPACES = {False: 64 * 2**20, True: 48 * 2**20}
-MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
-CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
+DROPOUT_MASK_NUMBERS = {
+    False: 1.0,
+    True: 0.25,
+}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
+CONTENT_COPIES = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
 
 @dataclass(frozen=True)
@@ -194,16 +197,16 @@ class BatchShape:
     source: int = 0
 
     @classmethod
-    def of(cls, config: RunConfig) -> "BatchShape":
+    def from_config(cls, config: RunConfig) -> "BatchShape":
         """Return the batch of a config; an upper bound if row lengths depend on the data."""
-        target = config.model.context_length if config.on_rows else config.window_targets
+        target = config.model.context_length if config.trains_on_rows else config.window_targets
         source = config.model.source_tokens if config.has_source else 0
         budget = config.train.batch_tokens  # tokens on the longer side
         rows = config.train.batch_size if budget is None else max(1, budget // max(target, source))
         return cls(rows, target, source)
 
     @classmethod
-    def of_batch(cls, batch: Any) -> "BatchShape":
+    def from_batch(cls, batch: Any) -> "BatchShape":
         source = 0 if batch.source is None else batch.source.shape[1]
         return cls(batch.tokens.shape[0], batch.tokens.shape[1], source)
 
@@ -212,75 +215,82 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     """Estimate a training step's peak memory, in bytes, beyond what the process held before the model was built; on a
     GPU, only what torch allocates. `shape` is that of the largest batch, if known.
     """
-    shape = shape or BatchShape.of(config)
+    shape = shape or BatchShape.from_config(config)
     parameters = parameter_count(config.model, vocab_size)
     sums = max(0, (config.train.accumulation - 1).bit_length() - 1)  # of gradients, beside the one being computed
-    state = (STATE + sums) * parameters + kept_numbers(config, vocab_size)
-    logits = shape.rows * shape.target * outputs(config.model, vocab_size)
-    logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
-    activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
-    workspaces = WORKSPACES[has_one_pass(config)] if gpu else 0
+    state = (STATE_COPIES + sums) * parameters + optimizer_state_numbers(config, vocab_size)
+    logits = shape.rows * shape.target * logit_count(config.model, vocab_size)
+    logits *= LOGIT_COPIES + (Z_LOSS_COPIES if config.objective.z_loss else 0)
+    activations = saved_activations(config, shape, gpu=gpu) + max(logits, WORKING_TENSORS * _widest(config, shape, gpu))
+    workspaces = WORKSPACES[has_identical_passes(config)] if gpu else 0
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations)) + workspaces
 
 
-def has_one_pass(config: RunConfig) -> bool:
+def has_identical_passes(config: RunConfig) -> bool:
     """Whether all passes of a training run launch the same kernels, so that a GPU can record one and replay it: all
     batches have the same shape, and no layer is recomputed, which would need its random numbers a second time.
     """
-    return not config.on_rows and not config.train.activation_checkpointing
+    return not config.trains_on_rows and not config.train.activation_checkpointing
 
 
-def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
+def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
     """Return the numbers that the forward pass keeps for the backward pass, without the logits."""
     model, d, total = config.model, config.model.d_model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
-        padded = stack.encodes and config.on_rows
+        padded = stack.encodes and config.trains_on_rows
         per_layer: list[tuple[int, float]] = []  # (number of layers, what each keeps)
-        for kind, places in model.kinds(stack.layers):
+        for kind, places in model.layer_kinds(stack.layers):
             kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
-            layer = _norms(model) + _attention(kind, kernel, stack.causal, length, MASK[gpu])
-            layer += _norms(model) + _feed_forward(model, MASK[gpu])
+            layer = _saved_by_norms(model) + _saved_by_attention(
+                kind, kernel, stack.causal, length, DROPOUT_MASK_NUMBERS[gpu]
+            )
+            layer += _saved_by_norms(model) + _saved_by_feed_forward(model, DROPOUT_MASK_NUMBERS[gpu])
             across = 0.0
             if stack.over_source:
-                layer += _norms(model)
-                across = _cross_attention(config, shape, gpu)
-            layer += sum(row.kept(kind) for row in parts_of(kind).values())
-            mask = _mask(kind, kernel, length, padded=padded) * length
+                layer += _saved_by_norms(model)
+                across = _saved_by_cross_attention(config, shape, gpu)
+            layer += sum(row.saved_numbers(kind) for row in active_parts(kind).values())
+            mask = _mask_numbers(kind, kernel, length, padded=padded) * length
             per_layer.append((len(places), tokens * layer + across + mask))
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
             total += stack.layers * tokens * d + max(numbers for _, numbers in per_layer)
         else:
             total += sum(n * numbers for n, numbers in per_layer)
-        total += tokens * (_norm(model) if model.final_norm else d)
-        total += tokens * d * MASK[gpu] * (model.embedding_dropout > 0.0)
+        total += tokens * (_saved_by_norm(model) if model.final_norm else d)
+        total += tokens * d * DROPOUT_MASK_NUMBERS[gpu] * (model.embedding_dropout > 0.0)
     return total
 
 
-def _norm(model: ModelConfig) -> float:
+def _saved_by_norm(model: ModelConfig) -> float:
     """A norm's input, and its output, which goes into a product."""
-    return model.d_model * NORMS[model.norm].kept
+    return model.d_model * NORMS[model.norm].saved_tensors
 
 
-def _norms(model: ModelConfig) -> float:
+def _saved_by_norms(model: ModelConfig) -> float:
     """The norms of a sublayer. The output of a sandwich norm is only added to the residual stream."""
-    return _norm(model) + (_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0)
+    return _saved_by_norm(model) + (
+        _saved_by_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0
+    )
 
 
-def _feed_forward(model: ModelConfig, mask: float) -> float:
+def _saved_by_feed_forward(model: ModelConfig, mask: float) -> float:
     """The features before the activation, after it, and after dropout."""
     ff, dropped, activation = model.d_ff, model.ff_dropout > 0.0, ACTIVATIONS[model.activation]
-    after = (1 + mask + activation.keeps_output) * ff if dropped else ff
-    return activation.kept * ff + after + mask * model.d_model * (model.dropout > 0.0)
+    after = (1 + mask + activation.saves_output) * ff if dropped else ff
+    return activation.saved_numbers * ff + after + mask * model.d_model * (model.dropout > 0.0)
 
 
-def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
+def _saved_by_attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
     """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    usual, of_parts = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
+    usual, of_parts = (
+        fused_support(model) == "as it is",
+        sum(row.saved_per_score for row in active_parts(model).values()),
+    )
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -301,34 +311,38 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
         return out + 3 * d + scores * ((3 if dropped else 1) + of_parts)
     copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
     # As large as the scores: the softmax, its masked version, the result of dropout, and what parts keep.
-    weights = (3 if dropped else 2) + (CONTENT if content else 0) + of_parts
+    weights = (3 if dropped else 2) + (CONTENT_COPIES if content else 0) + of_parts
     return out + copies + scores * weights
 
 
-def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
+def _mask_numbers(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
     """Return the size of the mask added to the scores, shared by all rows: numbers per query."""
     position = POSITIONS[model.position]
-    looked_up = position.kept_a_score * length if kernel.name != "banded" else 0.0
+    looked_up = position.saved_per_score * length if kernel.name != "banded" else 0.0
     if kernel.name != "sdpa":
         return looked_up
-    if position.acts_on == "scores" or fused_by(model) == "in the mask":
+    if position.acts_on == "scores" or fused_support(model) == "in the mask":
         return looked_up + model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
 
 
-def _cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
+def _saved_by_cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     """Per layer and whole batch: queries and output of each target, keys and values of each source."""
     model, d = config.model, config.model.d_model
     targets, sources = shape.rows * shape.target, shape.rows * shape.source
     dropped = model.attention_dropout > 0.0
     weights = 0.0
     if model.backend == "reference":
-        weights = 2 + MASK[gpu] * dropped
+        weights = 2 + DROPOUT_MASK_NUMBERS[gpu] * dropped
     elif dropped and not gpu:
-        weights = 2.25 if config.on_rows or shape.target != shape.source else 3
+        weights = 2.25 if config.trains_on_rows or shape.target != shape.source else 3
     repeated = model.kv_heads < model.n_heads and not weights
     of_source = 2 * (d if weights else model.kv_width) + (2 * d if repeated else 0)
-    of_target = 2 * d + MASK[gpu] * d * (model.attention_output_dropout > 0.0) + model.n_heads * shape.source * weights
+    of_target = (
+        2 * d
+        + DROPOUT_MASK_NUMBERS[gpu] * d * (model.attention_output_dropout > 0.0)
+        + model.n_heads * shape.source * weights
+    )
     return targets * of_target + sources * of_source
 
 
@@ -336,9 +350,11 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
-        for layer, _ in model.kinds(stack.layers):
-            kernel = training_kernel(layer, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
+        for layer, _ in model.layer_kinds(stack.layers):
+            kernel = training_kernel(
+                layer, stack.causal, length, padded=stack.encodes and config.trains_on_rows, gpu=gpu
+            )
             scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
-            scores *= CONTENT if POSITIONS[layer.position].acts_on == "content" else 1
+            scores *= CONTENT_COPIES if POSITIONS[layer.position].acts_on == "content" else 1
             widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

@@ -17,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from engine.base.language import tr
 from engine.config.model import ModelConfig
 from engine.config.visibility import self_attention
-from engine.model.attention import capped
+from engine.model.attention import soft_cap
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
-from engine.model.heads import Reading, SelfAttention
+from engine.model.heads import ForwardContext, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
 from engine.model.positions import Positions, PositionScheme, make_embedding, make_schemes
@@ -35,7 +35,7 @@ class Stack(nn.Module):
         super().__init__()
         self.config = model
         schemes = make_schemes(model, n_layers, longest, causal=causal)
-        kinds = [model.of_layer(i) for i in range(n_layers)]
+        kinds = [model.layer_config(i) for i in range(n_layers)]
         shared = {kind.position: scheme for kind, scheme in zip(kinds, schemes, strict=True) if scheme.shared}
         self.positions = shared.pop(model.position) if model.position in shared else PositionScheme()
         if shared:  # of layers whose position is not the model's
@@ -68,7 +68,7 @@ class Stack(nn.Module):
         if table is not None:
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
-        reading = Reading(at, source_at, x)
+        reading = ForwardContext(at, source_at, x)
         for i, layer in enumerate(self.layers):
             state, own = cache.layers[i] if cache else None, source[i] if source else None
             given = (x, reading, state, own)
@@ -122,7 +122,7 @@ class Network(nn.Module, ABC):
 
     def to_logits(self, x: Tensor) -> Tensor:
         """(…, D) → (…, V), with a soft cap if there is one."""
-        return capped(self.head(x), self.config.logit_softcap)
+        return soft_cap(self.head(x), self.config.logit_softcap)
 
     @abstractmethod
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
@@ -174,9 +174,9 @@ class EncoderLM(LanguageModel):
     has_cache = False  # a new token may change the predictions of all others
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
-        cache.read = tokens if cache.read is None else torch.cat((cache.read, tokens), dim=1)
-        cache.length = cache.read.shape[1]
-        return self.forward(cache.read)[:, -tokens.shape[1] :]
+        cache.tokens = tokens if cache.tokens is None else torch.cat((cache.tokens, tokens), dim=1)
+        cache.length = cache.tokens.shape[1]
+        return self.forward(cache.tokens)[:, -tokens.shape[1] :]
 
 
 class EncoderDecoder(Network):
@@ -204,7 +204,7 @@ class EncoderDecoder(Network):
         self, source: Tensor, target: Tensor, source_at: Positions | None = None, at: Positions | None = None
     ) -> Tensor:
         """(B, S), (B, T) → (B, T, V); positions as in `new_cache`."""
-        read, read_at = self._read(source, source_at)
+        read, read_at = self._encode_source(source, source_at)
         at = at or Positions.consecutive(target.shape[1], 0, target.device)
         x = self.decoder.run_layers(self.token_embedding(target), at, None, read, read_at)
         return self.to_logits(x)
@@ -213,7 +213,7 @@ class EncoderDecoder(Network):
         if source is None:
             raise ValueError(tr("an encoder-decoder needs a source"))
         cache = super().new_cache(capacity)
-        cache.source, cache.source_at = self._read(source, source_at)
+        cache.source, cache.source_at = self._encode_source(source, source_at)
         return cache
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
@@ -221,7 +221,7 @@ class EncoderDecoder(Network):
         x = self.decoder.run_layers(self.token_embedding(tokens), at, cache, cache.source, cache.source_at)
         return self.to_logits(x)
 
-    def _read(self, source: Tensor, at: Positions | None) -> tuple[list[tuple[Tensor, Tensor]], Positions]:
+    def _encode_source(self, source: Tensor, at: Positions | None) -> tuple[list[tuple[Tensor, Tensor]], Positions]:
         """Return each decoder layer's keys and values of a source, and its positions."""
         at = at or Positions.consecutive(source.shape[1], 0, source.device)
         embedding = self.token_embedding if self.source_embedding is None else self.source_embedding

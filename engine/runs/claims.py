@@ -2,7 +2,7 @@
 
 `RUNS/.claims/NAME/N` is the N-th claim on run NAME, which need not exist yet. It is created exclusively, so that one of
 several takers wins; it says who holds it, and its time of modification is its heartbeat. The highest number counts.
-Whoever takes a run over from a holder that is gone makes the next number and removes the old one, and the processes of
+Whoever takes over a run from a holder that is gone adds the next number and removes the old one, and the processes of
 the old holder leave before they write again (`RunWriter`). No two clocks are compared.
 """
 
@@ -17,22 +17,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.errors import TakenOver
+from engine.base.errors import RunTakenOver
 from engine.base.language import tr
 from engine.base.plain_files import open_plain
 from engine.runs.files import append_whole, parse_line
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
-from engine.runs.reader import STILL, Liveness, watched
+from engine.runs.reader import LOST_AFTER, Liveness, heartbeat_liveness
 from engine.runs.records import Process, Text
 
 FOLDER = ".claims"
-CLAIM = "TUI_TRANSFORMER_CLAIM"  # environment variable: the claim under which a process was started
+CLAIM_VARIABLE = "TUI_TRANSFORMER_CLAIM"  # environment variable: the claim under which a process was started
 BEAT = 10.0  # seconds between heartbeats
-PATIENCE = STILL + 3 * BEAT  # seconds; a network disk's clients may see everything up to a minute late
-LONGEST = 4096  # bytes of a claim
-RELEASED = b"released\n"  # the last line of one that was given back
-GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
+HOLDER_LOST_AFTER = LOST_AFTER + 3 * BEAT  # seconds; a network disk's clients may see everything up to a minute late
+MAX_CLAIM_BYTES = 4096  # bytes of a claim
+RELEASED = b"released\n"  # the last line of a released claim
+GONE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 class Holder(Process):
@@ -44,7 +44,7 @@ class Holder(Process):
 
 @dataclass
 class Claim:
-    """One that this process, or the one that started it, has made."""
+    """A claim made by this process or by the one that started it."""
 
     path: Path
     id: str
@@ -55,28 +55,28 @@ class Claim:
         return self.path.parent.name
 
     @property
-    def attempt(self) -> int:
+    def number(self) -> int:
         return int(self.path.name)
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether nobody has taken the run over. Opens the file: on a network disk that asks the server."""
         data = _content(self.path)
         if data is None or self.id.encode() not in data or data.endswith(RELEASED):
             return False
-        return not self.path.with_name(str(self.attempt + 1)).exists()
+        return not self.path.with_name(str(self.number + 1)).exists()
 
-    def require(self) -> None:
-        """Raise `TakenOver` if it is no longer held."""
-        if not self.held:
+    def require_held(self) -> None:
+        """Raise `RunTakenOver` if it is no longer held."""
+        if not self.is_held:
             by = _holder_now(self.path.parent)
             whom = tr("process {pid} on {host}", pid=by.pid, host=by.host) if by else tr("another process")
-            raise TakenOver(
+            raise RunTakenOver(
                 tr("run '{name}' was taken over by {by}; this process stops writing to it", name=self.name, by=whom)
             )
 
     def beat(self) -> None:
-        """Show now and then that the holder is alive."""
+        """Show that the holder is alive, at most once per `BEAT`."""
         if time.monotonic() - self._beaten >= BEAT:
             self._beaten = time.monotonic()
             with suppress(OSError):
@@ -90,12 +90,12 @@ class Claim:
     @property
     def variables(self) -> dict[str, str]:
         """The environment of processes that write the run under this claim."""
-        return {CLAIM: f"{self.id}:{self.path.resolve()}"}
+        return {CLAIM_VARIABLE: f"{self.id}:{self.path.resolve()}"}
 
 
-def inherited(run: Path) -> Claim | None:
+def inherited_claim(run: Path) -> Claim | None:
     """Return the claim under which this process was started to write a run."""
-    token, _, path = os.environ.get(CLAIM, "").partition(":")
+    token, _, path = os.environ.get(CLAIM_VARIABLE, "").partition(":")
     found = Path(path)
     return Claim(found, token) if token and found.parents[1] == run.parent.resolve() / FOLDER else None
 
@@ -131,7 +131,7 @@ def claim(runs_dir: Path, name: str) -> Claim | None:
     return made
 
 
-def held(runs_dir: Path) -> dict[str, Holder]:
+def claim_holders(runs_dir: Path) -> dict[str, Holder]:
     """Return the runs that are claimed, and by whom."""
     with suppress(FileNotFoundError):
         found = {folder.name: _holder_now(folder) for folder in sorted((runs_dir / FOLDER).iterdir())}
@@ -140,7 +140,7 @@ def held(runs_dir: Path) -> dict[str, Holder]:
 
 
 def liveness(runs_dir: Path, name: str) -> Liveness:
-    """Tell whether the holder of a run lives; it is dead where nobody holds it."""
+    """Return whether the holder of a run is alive; `dead` if nobody holds it."""
     folder = runs_dir / FOLDER / name
     numbers = _numbers(folder)
     return _liveness(folder / str(numbers[-1])) if numbers else "dead"
@@ -155,7 +155,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _holder_now(folder: Path) -> Holder | None:
-    """The holder of a run, if it lives or may live."""
+    """The holder of a run, if it is or may be alive."""
     numbers = _numbers(folder)
     if not numbers or _liveness(folder / str(numbers[-1])) == "dead":
         return None
@@ -166,9 +166,9 @@ def _content(path: Path) -> bytes | None:
     """A claim's bytes; None if it is gone."""
     try:
         with open_plain(path) as file:
-            return file.read(LONGEST)
+            return file.read(MAX_CLAIM_BYTES)
     except OSError as error:
-        if error.errno in GONE:
+        if error.errno in GONE_ERRNOS:
             return None
         raise
 
@@ -178,10 +178,10 @@ def _holder(data: bytes) -> Holder:
 
 
 def _liveness(path: Path) -> Liveness:
-    """Tell whether a claim's holder lives; one that was given back has none."""
+    """Return whether a claim's holder is alive; a released claim has none."""
     try:
         with open_plain(path) as file:
-            data, beat = file.read(LONGEST), os.fstat(file.fileno()).st_mtime_ns
+            data, beat = file.read(MAX_CLAIM_BYTES), os.fstat(file.fileno()).st_mtime_ns
     except OSError:  # taken over just now, or unreadable
         return "unknown"
     if data.endswith(RELEASED):
@@ -189,4 +189,4 @@ def _liveness(path: Path) -> Liveness:
     holder = _holder(data)
     if (holder.host, holder.boot) == (socket.gethostname(), identity().boot):
         return "alive" if is_alive(holder) else "dead"
-    return watched(path, beat, PATIENCE)
+    return heartbeat_liveness(path, beat, HOLDER_LOST_AFTER)

@@ -9,14 +9,14 @@ from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.base.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
-from engine.runs.records import Control, Status, read_file
+from engine.runs.records import ControlFile, Status, read_file
 
 MOST_WAITING = 1000  # pending commands
-PATIENCE = 10.0  # seconds to wait for other writers
+LOCK_TIMEOUT = 10.0  # seconds to wait for other writers
 MOST_BYTES = 1 << 20  # of them; a training run rereads them often
 
 
-class Command(StrEnum):
+class RunCommand(StrEnum):
     PAUSE = english("pause")
     CONTINUE = english("continue")
     STOP = english("stop")
@@ -24,21 +24,21 @@ class Command(StrEnum):
 
 
 def control_file(run: Path) -> Path:
-    return run / Control.file
+    return run / ControlFile.file
 
 
-def read_commands(run: Path) -> list[tuple[int, Command]]:
+def read_commands(run: Path) -> list[tuple[int, RunCommand]]:
     """Return all commands with their ids, oldest first; damaged ones are skipped."""
-    entries = Control.read(read_json(control_file(run), MOST_BYTES)).commands
-    return sorted((entry.id, Command(entry.command)) for entry in entries)
+    entries = ControlFile.read(read_json(control_file(run), MOST_BYTES)).commands
+    return sorted((entry.id, RunCommand(entry.command)) for entry in entries)
 
 
-def send(run: Path, command: Command) -> int:
+def send(run: Path, command: RunCommand) -> int:
     """Write a command for this run's trainer, and return its id. `InputError`: so many are pending that nobody can be
     listening, another process holds the lock, or something in its directory is a link.
     """
     refuse_links(run)
-    lock = FileLock(run / ".control.lock", timeout=PATIENCE)
+    lock = FileLock(run / ".control.lock", timeout=LOCK_TIMEOUT)
     try:
         with lock:
             obeyed, there = read_file(run, Status).control_id, read_commands(run)

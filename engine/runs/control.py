@@ -8,10 +8,10 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runs.commands import Command, control_file, read_commands
+from engine.runs.commands import RunCommand, control_file, read_commands
 from engine.runs.records import Process
 
-LOOKS_PER_SECOND = 20
+POLLS_PER_SECOND = 20
 PAUSE_INTERVAL = 0.1  # seconds between polls while paused
 
 
@@ -54,21 +54,21 @@ class Control:
     """Carries commands to the trainer. `request` does no I/O, so a signal handler may call it."""
 
     def __init__(self) -> None:
-        self._requests: deque[Command] = deque()
+        self._requests: deque[RunCommand] = deque()
         self._run: Path | None = None
         self._seen: tuple[int, int] | None = None
-        self._next_look = 0.0
-        self._read: deque[tuple[int, Command]] = deque()
-        self.obeyed = 0
+        self._next_poll = 0.0
+        self._file_commands: deque[tuple[int, RunCommand]] = deque()
+        self.last_command_id = 0
         self.reason = ""
         self.signal: int | None = None
         self.successor: Process | None = None
 
     def attach(self, run: Path, *, after: int = 0) -> None:
         """Listen to a run's control.json; commands up to number `after` were meant for an earlier attempt."""
-        self._run, self.obeyed = run, after
+        self._run, self.last_command_id = run, after
 
-    def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
+    def request(self, command: RunCommand, reason: str = "", *, signal: int | None = None) -> None:
         """Request a command at the next boundary; `reason` is one sentence for the run's status, `signal` its source if
         no user asked to end the run here.
         """
@@ -81,32 +81,34 @@ class Control:
     def hand_over(self, successor: Process, reason: str = "") -> None:
         """Request a checkpoint, then leave the run to a process waiting for its lock."""
         self.successor = successor
-        self.request(Command.STOP, reason)
+        self.request(RunCommand.STOP, reason)
 
-    def poll(self) -> Command | None:
-        self._look()
+    def poll(self) -> RunCommand | None:
+        self._read_file()
         if self._requests:
             return self._requests.popleft()
-        if self._read:
-            self.obeyed, command = self._read.popleft()
+        if self._file_commands:
+            self.last_command_id, command = self._file_commands.popleft()
             return command
         return None
 
-    def heed(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise `StopRequested` if the next command is a stop. Called between pieces of work that may take long."""
-        self._look()
-        if Command.STOP in self._requests or (self._read and self._read[0][1] is Command.STOP):
+        self._read_file()
+        if RunCommand.STOP in self._requests or (self._file_commands and self._file_commands[0][1] is RunCommand.STOP):
             raise StopRequested
 
     def stop_is_queued(self) -> bool:
-        self._look()
-        return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
+        self._read_file()
+        return RunCommand.STOP in self._requests or any(
+            command is RunCommand.STOP for _, command in self._file_commands
+        )
 
-    def _look(self) -> None:
+    def _read_file(self) -> None:
         clock = time.monotonic()
-        if self._run is None or clock < self._next_look:
+        if self._run is None or clock < self._next_poll:
             return
-        self._next_look = clock + 1.0 / LOOKS_PER_SECOND
+        self._next_poll = clock + 1.0 / POLLS_PER_SECOND
         try:
             stat = control_file(self._run).stat()
         except OSError:
@@ -114,5 +116,7 @@ class Control:
         seen = (stat.st_mtime_ns, stat.st_ino)
         if seen != self._seen:
             self._seen = seen
-            newest = self._read[-1][0] if self._read else self.obeyed
-            self._read.extend((number, command) for number, command in read_commands(self._run) if number > newest)
+            newest = self._file_commands[-1][0] if self._file_commands else self.last_command_id
+            self._file_commands.extend(
+                (number, command) for number, command in read_commands(self._run) if number > newest
+            )

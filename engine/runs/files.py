@@ -15,9 +15,9 @@ from engine.base.language import tr
 from engine.base.plain_files import open_plain, read_plain
 
 SCHEMA = 1
-LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
-DEEPEST = 100  # nested tables; deeper ones are damage, and would exhaust a reader's stack
-LARGEST = 32 << 20  # bytes of a JSON file; a longer one is damaged
+MAX_LINE_BYTES = 8 << 20  # bytes; no record is longer, a longer line is damage
+MAX_DEPTH = 100  # nested tables; deeper ones are damage, and would exhaust a reader's stack
+MAX_JSON_BYTES = 32 << 20  # bytes of a JSON file; a longer one is damaged
 MOST_VALUES = 2_000_000  # values in a JSON text; more mean damage, and would take gigabytes as objects
 MOST_DAMAGE = 16 << 20  # bytes of damaged lines after which reading stops: a sparse file's hole can be endless
 
@@ -26,19 +26,19 @@ _DIGITS_AS_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 20
 
 
-def finite(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """Replace NaN and infinity, which JSON lacks, by None at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [replace_non_finite(item) for item in value]
     return value
 
 
-def line(record: object) -> str:
-    return json.dumps(finite(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+def json_line(record: object) -> str:
+    return json.dumps(replace_non_finite(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def append_whole(file: IO[bytes], data: bytes) -> None:
@@ -55,11 +55,11 @@ def append_whole(file: IO[bytes], data: bytes) -> None:
 
 def write_atomic(path: Path, text: str) -> None:
     """Replace a file atomically: a reader sees the old text or the new. An `OSError` names the file."""
-    with new_file(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode("utf-8", "surrogatepass"))
 
 
-def write_named(path: Path, text: str) -> None:
+def write_user_file(path: Path, text: str) -> None:
     """Write a file named by the user: a link's target is replaced, a pipe or device is written to. `ValueError`: a zero
     byte in its name.
     """
@@ -71,7 +71,7 @@ def write_named(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to fill, which atomically replaces another once complete; errors as in `write_atomic`."""
     staged = path.with_name(f".{path.name}.new")
     try:
@@ -85,7 +85,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a folder to fill, which takes its place, missing or empty until then, once complete; on failure nothing is
     left. An `OSError` names the file by its intended place.
     """
@@ -105,10 +105,10 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, data: Any) -> None:
-    write_atomic(path, json.dumps(finite(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    write_atomic(path, json.dumps(replace_non_finite(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def read_json(path: Path, most: int = LARGEST) -> Any:
+def read_json(path: Path, most: int = MAX_JSON_BYTES) -> Any:
     """Return a JSON file's data; None if it is missing, damaged or too large."""
     try:
         raw = read_plain(path, most)
@@ -129,7 +129,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 def parsed_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
     """Yield each line's record from an open file, None for a torn or damaged line; stops after too much damage."""
     damage = 0
-    for raw in iter(partial(file.readline, LONGEST), b""):
+    for raw in iter(partial(file.readline, MAX_LINE_BYTES), b""):
         record = parse_line(raw)
         yield record
         damage += len(raw) if record is None else 0
@@ -157,9 +157,9 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     # The first test is ten times faster.
     beyond = _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) and _BEYOND.search(raw)
     found = json.loads(text, parse_int=_counted) if beyond else json.loads(text)
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         level = [found]
-        for _ in range(DEEPEST):
+        for _ in range(MAX_DEPTH):
             tables = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
             level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
         if level:
@@ -186,12 +186,12 @@ def sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def flat(data: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat_items(data: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of nested objects and lists, each with its dotted name."""
     items = data.items() if isinstance(data, Mapping) else enumerate(data)
     for key, value in items:
         name = f"{prefix}{key}"
         if isinstance(value, Mapping | list):
-            yield from flat(value, f"{name}.")
+            yield from flat_items(value, f"{name}.")
         else:
             yield name, value

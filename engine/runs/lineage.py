@@ -7,7 +7,7 @@ the whole chain stays known after the other runs are deleted.
 from contextlib import suppress
 from pathlib import Path
 
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import LONGEST_CHAIN, Origin
@@ -18,7 +18,7 @@ CHECKPOINTS = (BEST, "last", "average", "ema")  # or a step
 ARROW = " ─▶ "
 
 
-def drawn(origin: Origin, name: str) -> str:
+def chain_text(origin: Origin, name: str) -> str:
     """Return `pretrain ─▶ finetune`: a run's ancestors and itself; not cleaned."""
     return ARROW.join((*origin.chain, name))
 
@@ -29,7 +29,9 @@ def split_init_from(text: str) -> tuple[str, str]:
     if not at or "/" in checkpoint:  # a folder may have an @ in its name
         run, checkpoint = text, BEST
     if checkpoint not in CHECKPOINTS and not (checkpoint.isascii() and checkpoint.isdecimal()):
-        hint = nearest(checkpoint, CHECKPOINTS) or tr("; use {one_of}", one_of=one_of((*CHECKPOINTS, tr("a step"))))
+        hint = did_you_mean(checkpoint, CHECKPOINTS) or tr(
+            "; use {one_of}", one_of=join_or((*CHECKPOINTS, tr("a step")))
+        )
         raise InputError(
             tr(
                 "{setting}: '{checkpoint}' is not a checkpoint{hint}",
@@ -45,7 +47,7 @@ def split_init_from(text: str) -> tuple[str, str]:
     return run, checkpoint
 
 
-def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
+def find_init_run(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     """Return the run and checkpoint that `train.init_from` names; `InputError` says where it was looked for."""
     run, checkpoint = split_init_from(text)
     try:
@@ -56,19 +58,19 @@ def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
         ) from None
 
 
-def found_again(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:
+def portable_init_from(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:
     """Return `train.init_from` independent of the current folder: a name, or a folder's absolute path."""
     beside = reader.path.resolve().parent == runs_dir.resolve()
     return f"{reader.name if beside else reader.path.resolve()}@{checkpoint}"
 
 
-def at_hand(origin: Origin, init_from: str | None, runs_dir: Path) -> RunReader | None:
+def find_origin_run(origin: Origin, init_from: str | None, runs_dir: Path) -> RunReader | None:
     """Return an origin's run by id; else the run of its name, or at `init_from`'s path; else None."""
     for reader in list_runs(runs_dir):
         if reader.run.id == origin.id:
             return reader
     with suppress(InputError):
-        return located(init_from or origin.name, runs_dir)[0]
+        return find_init_run(init_from or origin.name, runs_dir)[0]
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.base.errors import InputError, reason, refused
+from engine.base.errors import InputError, reason, write_error
 from engine.base.language import english, tr
 from engine.base.plain_files import refuse_links
 from engine.base.recorded_text import told
@@ -22,19 +22,19 @@ MOST_TAGS = 50
 IN_USE = english("in use")
 
 
-# What is said of a link, and of a live run, by what was to be done with it.
-RENAMING = (
+# Errors for a link and for a live run, by what was attempted.
+RENAME_REFUSALS = (
     english("run '{name}' is a link to {path}; rename it there"),
     english("run '{name}' is {state}; stop it before you rename it"),
 )
-DELETING = (
+DELETE_REFUSALS = (
     english("run '{name}' is a link to {path}; delete it there"),
     english("run '{name}' is {state}; stop it before you delete it"),
 )
 
 
 @contextmanager
-def _at_rest(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
+def _locked_run(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
     """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
         raise InputError(tr(said[0], name=reader.name, path=str(reader.path.resolve())[:200]))
@@ -55,7 +55,7 @@ def _at_rest(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
 def rename(reader: RunReader, name: str) -> Path:
     """Rename a run and its folder; `InputError` if it is alive, or the name is invalid or taken."""
     target = reader.path.parent / check_name(name)
-    with _at_rest(reader, RENAMING):
+    with _locked_run(reader, RENAME_REFUSALS):
         if target.exists():
             raise InputError(
                 tr("run '{name}' already exists in {parent}; choose another name", name=name, parent=reader.path.parent)
@@ -70,9 +70,9 @@ def rename(reader: RunReader, name: str) -> Path:
 
 
 def delete(reader: RunReader) -> None:
-    """Delete a run with its checkpoints, unlisting it first: a half-deleted run is never mistaken for one."""
+    """Delete a run with its checkpoints, unlisting it first, so that a half-deleted run never looks like a run."""
     grave = reader.path.parent / f".deleted-{reader.name}"
-    with _at_rest(reader, DELETING):
+    with _locked_run(reader, DELETE_REFUSALS):
         try:
             if grave.is_symlink() or grave.is_file():
                 grave.unlink()
@@ -131,5 +131,5 @@ def write_notes(
             record = {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)}
             write_json(run / Notes.file, record | ({"seen": list(seen)} if seen else {}))
     except OSError as error:
-        raise refused(tr("cannot write notes to {run}", run=str(run)[:200]), error) from None
+        raise write_error(tr("cannot write notes to {run}", run=str(run)[:200]), error) from None
     return notes

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from engine.runs.records import Process
 
-if TYPE_CHECKING:  # importing it takes 25 ms, which the first paint can do without
+if TYPE_CHECKING:  # importing it takes 25 ms, which would delay the first screen
     import psutil
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # another one after each boot
-PARENT = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that a started one must not outlive
-EXACT = 1.0  # seconds; no two processes with one id start this close
+PARENT_VARIABLE = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that a started one must not outlive
+EXACT = 1.0  # seconds; no two processes with the same id start this close together
 
 
 def identity(pid: int | None = None) -> Process:
@@ -46,7 +46,7 @@ def is_alive(recorded: Process) -> bool:
 def _started(process: "psutil.Process", boot: str) -> float:
     import psutil
 
-    since_boot = psutil.boot_time() if boot else 0.0  # read anew each time: it moves with the clock too
+    since_boot = psutil.boot_time() if boot else 0.0  # read again each time: it shifts with the clock too
     return process.create_time() - since_boot
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, listed, nearest
+from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.config.toml import read as read_toml
+from engine.config.toml import read_toml as read_toml
 from engine.config.toml import validate
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
@@ -38,10 +38,10 @@ from engine.runs.records import (
 from engine.runs.tail import MetricsTail
 from engine.runs.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
 
-STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
+LOST_AFTER = 60.0  # seconds without a heartbeat until another host's run counts as lost
 # For other hosts' runs and claims, shared by all readers here: the last beat, since when by our clock, and whether it
 # has moved.
-_BEATS: dict[Path, tuple[int, float, bool]] = {}
+_LAST_BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
 # Recorded words that are translated when they are shown: the other states, and phases.
 STATES = (
@@ -65,16 +65,16 @@ Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
 
 
-def watched(path: Path, beat: int, patience: float) -> Liveness:
-    """Tell by its heartbeat whether something of another host is alive.
+def heartbeat_liveness(path: Path, beat: int, patience: float) -> Liveness:
+    """Tell by its heartbeat whether a run or claim of another host is alive.
 
-    It is alive if its beat moves while this process watches, dead if it stands still for so many seconds of this
+    It is alive if its beat changes while this process watches, dead if it does not for `patience` seconds of this
     process's clock, and unknown until then. No two clocks are compared.
     """
-    clock, before = time.monotonic(), _BEATS.get(path)
+    clock, before = time.monotonic(), _LAST_BEATS.get(path)
     if before is None or before[0] != beat:
-        _BEATS[path] = (beat, clock, before is not None)
-    _, since, moved = _BEATS[path]
+        _LAST_BEATS[path] = (beat, clock, before is not None)
+    _, since, moved = _LAST_BEATS[path]
     return "dead" if clock - since >= patience else "alive" if moved else "unknown"
 
 
@@ -117,8 +117,8 @@ class RunReader:
             with suppress(OSError, ValueError):  # too long, or with a zero byte
                 if run and (path / "run.json").is_file():
                     return cls(path if path.name not in ("", "..") else path.resolve())
-        hint = nearest(run, names) or (
-            tr("; runs there: {names}", names=listed(names[-5:])) if names else tr("; that folder has no runs")
+        hint = did_you_mean(run, names) or (
+            tr("; runs there: {names}", names=comma_separated(names[-5:])) if names else tr("; that folder has no runs")
         )
         raise InputError(tr("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
 
@@ -151,7 +151,7 @@ class RunReader:
     @property
     def verdicts(self) -> tuple[VerdictRecord, ...]:
         found = read_file(self.path, Checks).verdicts
-        return softened(found, self.data) if any(one.verdict == IMPLAUSIBLE for one in found) else found
+        return downgrade_unproven(found, self.data) if any(one.verdict == IMPLAUSIBLE for one in found) else found
 
     @property
     def leak_free(self) -> bool:
@@ -186,7 +186,7 @@ class RunReader:
         if status.state not in LIVE_STATES:
             return "dead"
         if status.host != socket.gethostname():
-            return watched(self.path, status.beat, STILL)
+            return heartbeat_liveness(self.path, status.beat, LOST_AFTER)
         return "alive" if is_alive(status) else "dead"
 
     @property
@@ -198,7 +198,7 @@ class RunReader:
         return "interrupted" if state == "handing-over" else "lost"
 
 
-def softened(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[VerdictRecord, ...]:
+def downgrade_unproven(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[VerdictRecord, ...]:
     """Downgrade losses that no known bound forbids to suspicious; earlier versions called them implausible. A run
     without a record of its data keeps its badge.
     """

@@ -1,13 +1,13 @@
 """The version of a run's records: `schema` is a file's format, this is the meaning of its numbers.
 
-Raise `RECORDS` when a recorded number is redefined, and name the number here. `records` in run.json is the version that
-a run began with, 1 if missing. `verify` does not report a redefined number as different, and `compare` does not compare
-it to new ones.
+Raise `RECORD_VERSION` when a recorded number is redefined, and name the number here. `records` in run.json is the
+version that a run began with, 1 if missing. `verify` does not report a redefined number as different, and `compare`
+does not compare it to new ones.
 """
 
 from collections.abc import Mapping
 
-RECORDS = 3
+RECORD_VERSION = 3
 
 # Version -> "" (all runs), an objective, or an objective and a tokenizer -> the record fields or checks that this
 # version redefines.
@@ -32,7 +32,7 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
 }
 
 
-def redefined(version: int, objective: str, tokenizer: str = "") -> frozenset[str]:
+def redefined_fields(version: int, objective: str, tokenizer: str = "") -> frozenset[str]:
     """Return what was redefined since a version of the records, for an `objective.kind` and a `data.tokenizer`."""
     later = [fields for number, fields in REDEFINED.items() if number > version]
     runs = ("", objective, f"{objective} {tokenizer}")

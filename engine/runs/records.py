@@ -16,8 +16,8 @@ from engine.base.clean import clean
 from engine.base.language import english, tr
 from engine.runs.files import read_json
 
-LARGEST = 10**15  # of a count
-MEASURED = 1e100  # of a number: the squares of larger ones overflow
+MAX_COUNT = 10**15  # of a count
+MAX_NUMBER = 1e100  # of a number: the squares of larger ones overflow
 MOST_PROBES = 64  # of a run; more mean damage, and each one gets a column, chart and verdict
 LONGEST_CHAIN = 32  # ancestors of a run
 MOST_ERRORS = 1000  # damaged values per file, beyond which whole fields are dropped
@@ -30,8 +30,8 @@ def _first_probes(value: Any) -> Any:
     return value[:MOST_PROBES] if isinstance(value, list) else value
 
 
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-MEASURED, le=MEASURED)]
-Count = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-MAX_NUMBER, le=MAX_NUMBER)]
+Count = Annotated[int, Field(strict=True, ge=-MAX_COUNT, le=MAX_COUNT)]
 Raw = Annotated[str, Field(strict=True)]  # as written: cleaned when displayed
 Text = Annotated[Raw, AfterValidator(clean)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -59,7 +59,7 @@ class Record(BaseModel):
         return cls()
 
     @classmethod
-    def made(cls, /, **values: Any) -> Self:
+    def create(cls, /, **values: Any) -> Self:
         """Make a record to write: unchecked, in this order. NaN and infinity become null in the file."""
         record = cls.model_construct()
         given = {key: value for key, value in values.items() if key in cls.model_fields}
@@ -110,7 +110,7 @@ class Origin(Record):
     before: "Origin | None" = Field(None, alias="from")  # that run's own origin
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """`pretrain@best (step 1,500)`."""
         return tr("{name}@{checkpoint} (step {step:,})", name=self.name, checkpoint=self.checkpoint, step=self.step)
 
@@ -228,14 +228,14 @@ class Floor(Record):
         return self.nats_per_char
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`floor reachable at context 256, stride 128`, or `floor given the whole past`."""
         if not self.context:
             return tr("floor given the whole past")
         return tr("floor reachable at context {context:,}, stride {stride:,}", context=self.context, stride=self.stride)
 
     @property
-    def amount(self) -> str:
+    def loss_text(self) -> str:
         """`0.3688 ± 0.0014`."""
         return f"{self.nats:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
 
@@ -268,7 +268,7 @@ class MajorityFacts(Record):
         return f"always '{self.answer[:40]}'"
 
 
-class BestReader(Record):
+class BestReaderScores(Record):
     """What readers who know the grammar of a generated corpus get right in the validation split."""
 
     accuracy: Number  # share of texts that the best reader puts into the right class
@@ -276,7 +276,7 @@ class BestReader(Record):
     unordered: Number | None = None  # that of the best reader without word order; None if a bag of tokens reveals it
 
 
-class Lead(Record):
+class LeadBaseline(Record):
     """Scores of the first sentence of each held-out article as its summary."""
 
     rouge_1: Number  # mean F1 of the words it shares with the right summary, 0 to 100
@@ -286,7 +286,7 @@ class Lead(Record):
     articles: Count  # how many were scored
 
 
-class Example(Record):
+class ExamplePrompt(Record):
     """A prompt to try."""
 
     source: Text = ""  # a prompt to try
@@ -333,10 +333,10 @@ class DataFacts(RunFile, file="data.json"):
     majority: MajorityFacts | None = None  # score of the same answer to every question, or class to every text
     classes: tuple[Text, ...] = ()  # names of the classes, in order
     bag_of_words: Number | None = None  # accuracy of naive Bayes on word counts
-    best_reader: BestReader | None = None  # the highest possible accuracy, where the grammar is known
-    lead: Lead | None = None  # what the first sentences of articles score as their summaries
+    best_reader: BestReaderScores | None = None  # the highest possible accuracy, where the grammar is known
+    lead: LeadBaseline | None = None  # what the first sentences of articles score as their summaries
     probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()  # the corpus's probes
-    examples: tuple[Example, ...] = ()  # prompts to try
+    examples: tuple[ExamplePrompt, ...] = ()  # prompts to try
 
     @property
     def floors(self) -> tuple[Floor, ...]:
@@ -395,17 +395,17 @@ class Checks(RunFile, file="checks.json"):
     verdicts: tuple[VerdictRecord, ...] = ()  # oldest first
 
 
-class Measured(Record):
+class NumericRecord(Record):
     """A record whose numbers can be looked up by name."""
 
     def value(self, key: str) -> float | None:
         """Return a field's number by name, even if this version does not know the field; None if not a number."""
         found = getattr(self, key) if key in self.model_fields_set else None
-        measured = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MEASURED
+        measured = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MAX_NUMBER
         return found if measured else None
 
 
-class TrainRecord(Measured):
+class TrainRecord(NumericRecord):
     """A line of metrics.jsonl about the steps since the previous one."""
 
     kind: Literal["train"] = "train"  # always `train`
@@ -420,7 +420,7 @@ class TrainRecord(Measured):
     memory_bytes: Count | None = None  # memory in use on the device
 
 
-class Scores(Measured):
+class EvaluationScores(NumericRecord):
     """The scores of one evaluation; which are present depends on the objective."""
 
     context: Count | None = None  # tokens read at once
@@ -484,7 +484,7 @@ class Scores(Measured):
         return data | {"probes": _first_probes(probes), "probes_recorded": len(probes)}
 
 
-class ValidationRecord(Scores):
+class ValidationRecord(EvaluationScores):
     """A line of metrics.jsonl about an evaluation at a step."""
 
     kind: Literal["validation"] = "validation"  # always `validation`
@@ -493,7 +493,7 @@ class ValidationRecord(Scores):
     seconds: Number | None = None  # seconds of training so far, without evaluations
 
 
-class AverageScores(Scores):
+class AverageScores(EvaluationScores):
     """The scores of the mean of the last checkpoints' weights."""
 
     steps: tuple[Count, ...] = ()  # the steps of these checkpoints
@@ -509,7 +509,7 @@ class Summary(RunFile, file="summary.json"):
     last: ValidationRecord | None = None  # the newest evaluation
     gap: Number | None = None  # last loss minus best
     average: AverageScores | None = None  # scores of the mean of the last checkpoints
-    ema: Scores | None = None  # scores of the weights' moving average
+    ema: EvaluationScores | None = None  # scores of the weights' moving average
     fingerprint: Text | None = None  # SHA-256 of losses and gradient norms
     scores_sha256: Text | None = None  # SHA-256 of the validation losses alone
 
@@ -533,7 +533,7 @@ class Event(Record):
     text: Text = ""  # details
 
 
-class WrittenRow(Record):
+class ModelOutput(Record):
     """What the model wrote about one source."""
 
     source: Text = ""  # sentence, question or document
@@ -556,7 +556,7 @@ class Sample(Record):
     prompt: Text = ""  # the text it continues
     text: Text = ""  # what the model wrote
     chances: tuple[Number | None, ...] = ()  # probability of each token
-    translations: tuple[WrittenRow, ...] = ()  # or answers, one row each
+    translations: tuple[ModelOutput, ...] = ()  # or answers, one row each
 
 
 class Translations(RunFile, file="translations.json"):
@@ -584,7 +584,7 @@ class ControlEntry(Record):
     command: Literal["pause", "continue", "stop", "checkpoint"]  # what the run should do
 
 
-class Control(RunFile, file="control.json"):
+class ControlFile(RunFile, file="control.json"):
     """control.json: the pending commands."""
 
     commands: tuple[ControlEntry, ...] = ()  # commands not yet obeyed
@@ -594,7 +594,7 @@ MetricRecord = TrainRecord | ValidationRecord
 # The files of a run directory: a JSON file, or a line of a .jsonl file.
 SCHEMAS: dict[str, Any] = {
     **{kind.file: kind for kind in (Run, Status, ModelFacts, DataFacts, Environment, Checks, Summary)},
-    **{kind.file: kind for kind in (Translations, Notes, Control)},
+    **{kind.file: kind for kind in (Translations, Notes, ControlFile)},
     "metrics.jsonl": MetricRecord,
     "events.jsonl": Event,
     "samples.jsonl": Sample,

@@ -1,6 +1,6 @@
 """Scan a runs folder repeatedly: list its runs, and reread each only if its files changed.
 
-Called in a thread; never raises. Runs at rest are checked every `RESTING` seconds, others each time.
+Called in a thread; never raises. Runs at rest are checked every `REST_INTERVAL` seconds, others each time.
 """
 
 import os
@@ -13,14 +13,14 @@ from engine.base.errors import reason
 from engine.base.language import tr
 from engine.runs.tail import Stamp, stamp
 
-RESTING = 2.0  # seconds between looks at runs that neither train nor wait
-FORGIVEN = 3  # looks a run may seem damaged: it may be half-written
-BORN = "run.json"
+REST_INTERVAL = 2.0  # seconds between checks of runs that neither train nor wait
+MAX_MISSES = 3  # checks in a row at which a run may seem damaged: it may be half-written
+RUN_FILE = "run.json"
 T = TypeVar("T")
 
 
 @dataclass
-class _Kept(Generic[T]):
+class _RunEntry(Generic[T]):
     found: T
     stamps: tuple[Stamp, ...]
     misses: int = 0
@@ -35,22 +35,22 @@ class RunsScan(Generic[T]):
         moving: Callable[[T], bool],  # whether it may change without its files: its process may die
         broke: Callable[[T, T], bool],  # whether what was read is newly damaged
     ) -> None:
-        self._runs_dir, self._files = runs_dir, (BORN, *files)
+        self._runs_dir, self._files = runs_dir, (RUN_FILE, *files)
         self._read, self._moving, self._broke = read, moving, broke
-        self._kept: dict[Path, _Kept[T]] = {}
+        self._kept: dict[Path, _RunEntry[T]] = {}
         self._root: Stamp = None
         self._swept: float | None = None
         self.problem = ""  # why the folder cannot be read
-        self.closed: list[Path] = []  # folders in it that cannot be read, which may be runs
+        self.unreadable: list[Path] = []  # folders in it that cannot be read, which may be runs
 
     @property
-    def found(self) -> list[T]:
+    def runs(self) -> list[T]:
         return [kept.found for kept in self._kept.values()]
 
-    def look(self, now: float, fresh: Collection[Path] = ()) -> bool:
-        """Read what changed, `fresh` even at rest; return whether every run was looked at."""
+    def update(self, now: float, fresh: Collection[Path] = ()) -> bool:
+        """Reread runs that changed, `fresh` ones even at rest; return whether every run was checked."""
         root = stamp(self._runs_dir)
-        sweep = self._swept is None or root != self._root or now - self._swept >= RESTING
+        sweep = self._swept is None or root != self._root or now - self._swept >= REST_INTERVAL
         sweep = sweep or any(path not in self._kept for path in fresh)
         if sweep:
             self._root, self._swept = root, now
@@ -65,7 +65,7 @@ class RunsScan(Generic[T]):
             elif moving or stamps != kept.stamps:
                 found = self._read(path)
                 kept.misses = kept.misses + 1 if self._broke(found, kept.found) else 0
-                if not 0 < kept.misses < FORGIVEN:
+                if not 0 < kept.misses < MAX_MISSES:
                     kept.misses, kept.stamps = 0, stamps
                     kept.found = kept.found if found == kept.found else found
         return sweep
@@ -83,11 +83,11 @@ class RunsScan(Generic[T]):
         for path in self._kept.keys() - paths:
             del self._kept[path]
         for path in paths - self._kept.keys():
-            if stamp(path / BORN) is not None:
+            if stamp(path / RUN_FILE) is not None:
                 stamps = self._stamps(path)
-                self._kept[path] = _Kept(self._read(path), stamps)
+                self._kept[path] = _RunEntry(self._read(path), stamps)
         unborn = paths - self._kept.keys()
-        self.closed = sorted(p for p in unborn if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
+        self.unreadable = sorted(p for p in unborn if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
 
     def _stamps(self, path: Path) -> tuple[Stamp, ...]:
         return tuple(stamp(path / name) for name in self._files)

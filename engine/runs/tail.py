@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from engine.base.plain_files import open_plain
-from engine.runs.files import LONGEST, MOST_DAMAGE, parse_line, read_json
+from engine.runs.files import MAX_LINE_BYTES, MOST_DAMAGE, parse_line, read_json
 from engine.runs.records import Event, MetricRecord, Sample, TrainRecord, ValidationRecord, metric_record
 
-MOST = 4000  # train records a reader needs: more than a terminal's columns
-JUMP = 4 << 20  # new bytes beyond which they are thinned, not read whole
+MAX_TRAIN_RECORDS = 4000  # train records a reader needs: more than a terminal's columns
+THIN_ABOVE_BYTES = 4 << 20  # new bytes beyond which they are thinned, not read whole
 BLOCK = 1 << 18  # bytes read at once: a block stays in the processor's cache while it is searched
-VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.line` spells it
+VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.json_line` spells it
 Stamp = tuple[int, int, int] | None
 L = TypeVar("L", Event, Sample, TrainRecord)
 
@@ -34,7 +34,7 @@ def stamp(path: Path) -> Stamp:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def end_of(path: Path, most: int) -> bytes:
+def read_end(path: Path, most: int) -> bytes:
     """Return the last whole lines of a file, at most `most` bytes; b"" if it cannot be read."""
     try:
         with open_plain(path) as file:
@@ -50,13 +50,13 @@ def end_of(path: Path, most: int) -> bytes:
 
 def newest_records(path: Path, kind: type[L], count: int, most: int) -> list[L]:
     """Return the last records of a JSON-lines file within its last `most` bytes, oldest first."""
-    found = (parse_line(raw) for raw in end_of(path, most).splitlines(keepends=True)[-count - 1 :])
+    found = (parse_line(raw) for raw in read_end(path, most).splitlines(keepends=True)[-count - 1 :])
     return [kind.read(record) for record in found if record is not None][-count:]
 
 
 def newest_lines(path: Path, count: int, most: int) -> tuple[str, ...]:
     """Return the last lines of a text within its last `most` bytes, oldest first."""
-    data = end_of(path, most).decode("utf-8", "replace")
+    data = read_end(path, most).decode("utf-8", "replace")
     return tuple(line.rstrip() for line in data.split("\n") if line.strip())[-count:]
 
 
@@ -66,7 +66,7 @@ class Metrics:
 
     train: tuple[TrainRecord, ...] = ()
     validation: tuple[ValidationRecord, ...] = ()
-    version: int = 0  # of a `History`: changes whenever anything is added
+    version: int = 0  # of a `MetricsHistory`: changes whenever anything is added
 
     def __bool__(self) -> bool:
         return bool(self.train or self.validation)
@@ -81,9 +81,9 @@ class MetricsTail:
         self._offset = 0  # bytes read so far, whole lines
         self._attempt: object = None
         self._seen: Stamp = None  # the stamp of status.json
-        self._said: object = None  # the attempt it named
+        self._status_attempt: object = None  # the attempt it named
 
-    def load(self, max_points: int = MOST) -> Metrics:
+    def load(self, max_points: int = MAX_TRAIN_RECORDS) -> Metrics:
         """Return every validation record so far, and about `max_points` evenly spaced train records.
 
         Up to `max_points` lines are returned whole, and the first and last train record always.
@@ -95,7 +95,7 @@ class MetricsTail:
     def poll(self) -> tuple[bool, Metrics]:
         """Return (reset, new): the records since the last call; after a reset, `new` is everything again.
 
-        If more than `JUMP` bytes came at once, `new` is thinned as by `load`.
+        If more than `THIN_ABOVE_BYTES` bytes came at once, `new` is thinned as by `load`.
         """
         try:
             size = self._path.stat().st_size
@@ -110,14 +110,14 @@ class MetricsTail:
         jump = size - self._offset
         if jump == 0:
             return False, Metrics()
-        return False, self._read(MOST if jump > JUMP else JUMP)
+        return False, self._read(MAX_TRAIN_RECORDS if jump > THIN_ABOVE_BYTES else THIN_ABOVE_BYTES)
 
     def _read(self, most: int) -> Metrics:
         train, validation = list[TrainRecord](), list[ValidationRecord]()
         try:
             with open_plain(self._path) as file:
                 end = os.fstat(file.fileno()).st_size
-                read = _every if _few(file, self._offset, end, most) else _strided
+                read = _all_records if _few(file, self._offset, end, most) else _strided_records
                 for offset, records in read(file, self._offset, end, most):
                     self._offset = offset
                     for record in records:
@@ -136,17 +136,17 @@ class MetricsTail:
             return None
         if seen != self._seen:
             status = read_json(self._status)
-            self._said = status.get("attempt") if isinstance(status, dict) else None
-            self._seen = seen if self._said is not None else None
-        return self._said
+            self._status_attempt = status.get("attempt") if isinstance(status, dict) else None
+            self._seen = seen if self._status_attempt is not None else None
+        return self._status_attempt
 
 
-class History:
+class MetricsHistory:
     """A long run's metrics for charts, followed as they grow: thinned in bounded memory, with all validation records.
 
     The steps are cut into spans and the first train record of each is kept. Where these become more than `2 * most`,
-    the spans double: of records at equal distances that keeps every second one, then every fourth, and as many of those
-    that come later. A past that `MetricsTail.load` thinned is so left alone until the present is as thin.
+    the spans double: of evenly spaced records, that keeps every second one, then every fourth, and the same share of
+    later ones. What `MetricsTail.load` thinned is thus left as it is until newer records are as sparse.
     """
 
     def __init__(self, run: Path, most: int) -> None:
@@ -179,14 +179,14 @@ class History:
                 self._train.append(record)
                 self._steps.append(self._step)
                 if len(self._steps) > 2 * self._most:
-                    self._thin()
+                    self._decimate()
         self.metrics = Metrics(tuple(self._train), tuple(self._validation), self.metrics.version + 1)
 
     def _place(self, step: int) -> int:
         return abs(step - self._steps[0]) // self._span
 
-    def _thin(self) -> None:
-        if self._span == 1:  # as far apart as they come
+    def _decimate(self) -> None:
+        if self._span == 1:  # the smallest distance between records
             self._span = max(1, min(abs(b - a) for a, b in pairwise(self._steps)))
         while len(self._steps) > 2 * self._most:
             self._span *= 2
@@ -197,7 +197,7 @@ class History:
 
 
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
+    """Yield (offset, whole lines) from `start` to the line that holds `end`; a line over `MAX_LINE_BYTES` is b"".
 
     Stop after `MOST_DAMAGE` bytes of lines longer than a block, as no record is that long and a hole may never end, and
     where the file cannot be read.
@@ -208,7 +208,7 @@ def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]
         while start < end and damage <= MOST_DAMAGE:
             block = file.read(min(BLOCK, end - start))
             if not block.endswith(b"\n"):
-                block += file.readline(LONGEST)
+                block += file.readline(MAX_LINE_BYTES)
                 damage += len(block) if len(block) > 2 * BLOCK else 0
             whole = block.rfind(b"\n") + 1
             if whole:
@@ -217,7 +217,7 @@ def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]
             rest = len(block) - whole
             if rest == 0 and whole:
                 continue
-            if rest < LONGEST:
+            if rest < MAX_LINE_BYTES:
                 return  # torn, or cut off while it was read
             piece = b""
             while not piece.endswith(b"\n"):
@@ -242,12 +242,12 @@ def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
     return True
 
 
-def _every(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
+def _all_records(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
     for offset, block in _blocks(file, start, end):
         yield offset + len(block), [record for _, record in _records(block, 0)]
 
 
-def _strided(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
+def _strided_records(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
     """Every validation record, and the first train record after every `gap` bytes; the last one as well."""
     gap = -(-(end - start) // max(1, most - 1))
     aim, taken, read = start, -1, start
@@ -272,7 +272,7 @@ def _strided(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple
 
 
 def _records(block: bytes, at: int) -> Iterator[tuple[int, MetricRecord]]:
-    """(where, record) of the lines from `at`, which begins one."""
+    """Yield (offset, record) of the lines from `at`, the start of a line."""
     while at < len(block):
         stop = block.find(b"\n", at) + 1
         record = _record(block[at:stop])
@@ -297,7 +297,7 @@ def _validations(block: bytes) -> Iterator[ValidationRecord]:
 
 
 def _last_train(block: bytes) -> tuple[int, object] | None:
-    """(where, record as it was parsed): of most blocks it is not needed."""
+    """Return (offset, parsed record) of the last train record; not validated, as most are never used."""
     stop = len(block)
     while stop:
         at = block.rfind(b"\n", 0, stop - 1) + 1

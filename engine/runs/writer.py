@@ -16,18 +16,18 @@ from typing import IO, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import english, tr
 from engine.base.plain_files import refuse_links
 from engine.config.schema import RunConfig
-from engine.config.toml import write as config_toml
-from engine.runs.claims import inherited
+from engine.config.toml import config_toml as config_toml
+from engine.runs.claims import inherited_claim
 from engine.runs.commands import read_commands
-from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
+from engine.runs.files import SCHEMA, append_whole, atomic_folder, json_line, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
 from engine.runs.reader import WAITING_FOR_SPACE, RunReader
-from engine.runs.record_version import RECORDS
+from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import (
     Checks,
     Event,
@@ -46,7 +46,7 @@ from engine.runs.verdict import Verdict
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
-FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def _is_empty(path: Path) -> bool:
     )
 
 
-def _taken(path: Path) -> InputError:
+def _name_taken_error(path: Path) -> InputError:
     return InputError(
         tr("run '{name}' already exists in {parent}; choose another --name", name=path.name, parent=path.parent)
     )
@@ -75,14 +75,14 @@ def _taken(path: Path) -> InputError:
 class RunWriter:
     """Appends to the files of one run. Made by `create`; closed once, by `close`.
 
-    In a process that was started under a claim, `TakenOver` is raised instead of writing once it is another's.
+    In a process that was started under a claim, `RunTakenOver` is raised instead of writing once it is another's.
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
         refuse_links(path)  # of an existing run that is continued
-        self.path, self.launch, self.claim = path, launch, inherited(path)
+        self.path, self.launch, self.claim = path, launch, inherited_claim(path)
         if self.claim is not None:
-            self.claim.require()
+            self.claim.require_held()
         self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # released by a worker thread
         try:
             self._lock.acquire()
@@ -103,32 +103,32 @@ class RunWriter:
                 ) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
-        if self.claim is not None and self.claim.attempt > 1:
-            self._leave_behind()
+        if self.claim is not None and self.claim.number > 1:
+            self._copy_streams()
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
         # Called while the disk is full, and may raise to give up; None gives up at once.
-        self.waiting: Callable[[], None] | None = None
+        self.wait_for_room: Callable[[], None] | None = None
         self.checkpoint_bytes = 0  # what the next checkpoint needs
         self._verdicts: list[VerdictRecord] = []
-        self.said = Status()  # the content of status.json, or what it would be if the disk had room
+        self.current_status = Status()  # the content of status.json, or what it would be if the disk had room
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
         # Earlier commands were for an earlier attempt.
-        self.heard = max((number for number, _ in read_commands(path)), default=0)
+        self.last_command_id = max((number for number, _ in read_commands(path)), default=0)
 
-    def _leave_behind(self) -> None:
-        """Go on in copies of the streams: what an earlier holder's host has yet to write goes into the old ones."""
+    def _copy_streams(self) -> None:
+        """Continue in copies of the streams: an earlier holder's host may still write to the old files."""
         for path in (self.path / f"{stream}.jsonl" for stream in STREAMS):
             if path.exists():
                 shutil.copyfile(path, path.with_name(f".{path.name}.new"))
                 path.with_name(f".{path.name}.new").replace(path)
 
     def require_claim(self) -> None:
-        """Raise `TakenOver` if the run was claimed for this process and is another's now; called before every write."""
-        if self.claim is not None and not self.gone():
-            self.claim.require()
+        """Raise `RunTakenOver` if the run was claimed for this process but is another's; called before every write."""
+        if self.claim is not None and not self.why_folder_missing():
+            self.claim.require_held()
 
     @classmethod
     def create(
@@ -142,7 +142,7 @@ class RunWriter:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise refused(tr("cannot create the runs folder {root}", root=str(root)[:200]), error) from None
+            raise write_error(tr("cannot create the runs folder {root}", root=str(root)[:200]), error) from None
         first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset}
         phase = "loading" if state == "starting" else ""
         status = Status(
@@ -150,29 +150,31 @@ class RunWriter:
         )
         try:
             if path.exists() and not _is_empty(path):
-                raise _taken(path)
+                raise _name_taken_error(path)
             # It appears with its config, so that a killed process leaves either no run or one that can be started over.
-            with new_folder(path) as staged:
+            with atomic_folder(path) as staged:
                 (staged / "checkpoints").mkdir()
-                write_json(staged / "run.json", first | {"records": RECORDS} | dict(facts))
+                write_json(staged / "run.json", first | {"records": RECORD_VERSION} | dict(facts))
                 write_atomic(staged / "config.toml", config_toml(config))
                 write_json(staged / Status.file, {"schema": SCHEMA, **status.model_dump()})
                 if path.exists():
                     shutil.rmtree(path)
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
-                raise _taken(path) from None
-            raise refused(
+                raise _name_taken_error(path) from None
+            raise write_error(
                 tr("cannot create {filename} in the runs folder", filename=str(error.filename or path)[:300]), error
             ) from None
         try:
             writer = cls(path)
-            writer.said = status
-            writer.status()
+            writer.current_status = status
+            writer.update_status()
             return writer
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
-            raise refused(tr("cannot write {filename}", filename=str(error.filename or path)[:300]), error) from None
+            raise write_error(
+                tr("cannot write {filename}", filename=str(error.filename or path)[:300]), error
+            ) from None
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
@@ -182,25 +184,25 @@ class RunWriter:
         if status.state != "queued":
             writer.release()
             raise InputError(tr("run '{name}' is not queued", name=path.name))
-        writer.said = status
+        writer.current_status = status
         writer._start(attempt=status.attempt or 1)
         return writer
 
-    def born(self, facts: Mapping[str, Any]) -> None:
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Add facts known only at the start to run.json; existing entries stay."""
         self.require_claim()
         before = RunReader(self.path).raw("run")
         write_json(self.path / "run.json", before | {key: value for key, value in facts.items() if key not in before})
 
-    def keep_config(self, config: RunConfig) -> None:
+    def write_config(self, config: RunConfig) -> None:
         """Write the config with values known only at the start filled in; before training."""
         self.require_claim()
-        self.said = self.said.model_copy(update={"steps": config.train.steps})
+        self.current_status = self.current_status.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
         """Begin another attempt from a checkpoint: metrics and samples end where they did then (`offsets`, bytes),
-        events stay; verdicts of its step or later are taken again.
+        events stay; verdicts of its step or later are dropped, to be reached again.
         """
         self.require_claim()
         for stream in ("metrics", "samples"):
@@ -224,8 +226,8 @@ class RunWriter:
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
         self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
-        self.said = reader.status
-        self._start(attempt=(self.said.attempt or 1) + 1, step=step, control_id=self.heard)
+        self.current_status = reader.status
+        self._start(attempt=(self.current_status.attempt or 1) + 1, step=step, control_id=self.last_command_id)
 
     def begin_again(self) -> None:
         """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
@@ -233,65 +235,65 @@ class RunWriter:
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
-        self.said = RunReader(self.path).status
-        self._start(attempt=self.said.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
+        self.current_status = RunReader(self.path).status
+        self._start(attempt=self.current_status.attempt + 1, step=0, checkpoint=None, control_id=self.last_command_id)
 
     def _start(self, attempt: int, **changes: Any) -> None:
         self.attempt = attempt
         first = {"state": "starting", "phase": "loading", "reason": "", "attempt": attempt, "launch": self.launch}
-        self.said = self.said.model_copy(update=first | identity().dump() | changes)
-        self.status()
+        self.current_status = self.current_status.model_copy(update=first | identity().dump() | changes)
+        self.update_status()
 
     def write(self, file: RunFile) -> None:
         self._replace(file.file, file.dump())
 
     def text(self, name: str, text: str) -> None:
-        self.patiently(lambda: write_atomic(self.path / name, text))
+        self.retry_while_disk_full(lambda: write_atomic(self.path / name, text))
 
     def metrics(self, record: MetricRecord) -> None:
         self._append("metrics", record)
 
     def event(self, event: str, text: str = "", *, step: int = 0) -> None:
-        said = Event.made(time=now(), attempt=self.attempt, step=step, event=event, text=text)
+        said = Event.create(time=now(), attempt=self.attempt, step=step, event=event, text=text)
         self._append("events", said)
 
     def _event_if_room(self, event: str, text: str) -> bool:
-        waiting, self.waiting = self.waiting, None
+        waiting, self.wait_for_room = self.wait_for_room, None
         try:
-            self.event(event, text, step=self.said.step)
+            self.event(event, text, step=self.current_status.step)
         except OSError:
             return False
         finally:
-            self.waiting = waiting
+            self.wait_for_room = waiting
         return True
 
     def sample(self, record: Sample) -> None:
         self._append("samples", record)
 
     def verdict(self, found: Verdict) -> None:
-        self._verdicts.append(VerdictRecord.made(**asdict(found)))
-        self.write(Checks.made(verdicts=tuple(self._verdicts)))
+        self._verdicts.append(VerdictRecord.create(**asdict(found)))
+        self.write(Checks.create(verdicts=tuple(self._verdicts)))
 
     def last_verdict(self, check: str, default: str) -> str:
         return next((said.verdict for said in reversed(self._verdicts) if said.check == check), default)
 
-    def status(self, **changes: Any) -> None:
+    def update_status(self, **changes: Any) -> None:
         """Change status.json. If at most the step is new, it is written at most twice a second."""
-        before, self.said = self.said, self.said.model_copy(update=changes)
-        new = {key for key in changes if getattr(before, key) != getattr(self.said, key)}
-        last = "step" in new and self.said.step == self.said.steps
+        before, self.current_status = self.current_status, self.current_status.model_copy(update=changes)
+        new = {key for key in changes if getattr(before, key) != getattr(self.current_status, key)}
+        last = "step" in new and self.current_status.step == self.current_status.steps
         quiet = bool(changes) and new <= {"step", "slowest", "behind"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self.said = self.said.model_copy(update={"beat": self.said.beat + 1})
-        if self.said.phase == WAITING_FOR_SPACE:
+        self.current_status = self.current_status.model_copy(update={"beat": self.current_status.beat + 1})
+        if self.current_status.phase == WAITING_FOR_SPACE:
             self.require_claim()
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
-                write_json(self.path / Status.file, {"schema": SCHEMA, **self.said.model_dump()})
+                write_json(self.path / Status.file, {"schema": SCHEMA, **self.current_status.model_dump()})
         else:
-            self._replace(Status.file, self.said.model_dump())
+            self._replace(Status.file, self.current_status.model_dump())
 
     def sync(self) -> dict[str, int]:
         """Sync all appended data to disk; return each stream's length in bytes, part of every checkpoint."""
@@ -301,7 +303,7 @@ class RunWriter:
             offsets[name] = file.seek(0, os.SEEK_END)
         return offsets
 
-    def gone(self) -> str:
+    def why_folder_missing(self) -> str:
         """Explain in a sentence why its folder is gone; "" if it is not."""
         if self.path.is_dir():
             return ""
@@ -327,18 +329,18 @@ class RunWriter:
 
     def close(self, state: str, reason: str = "", successor: Process | None = None) -> None:
         """Record how the run ended, if the disk has room, and release the lock; `successor` continues it."""
-        self.waiting = None
+        self.wait_for_room = None
         owner = {}
         if successor is not None and state == "handing-over":
             owner = {**successor.dump(), "launch": "process"}
         try:
-            self.status(state=state, phase="", reason=reason, **owner)
+            self.update_status(state=state, phase="", reason=reason, **owner)
         except OSError as error:  # the run has ended all the same
             log.warning("%s: its end could not be written: %s", self.path, error.strerror or error)
         finally:
             self.release()
 
-    def patiently(self, write: Callable[[], T]) -> T:
+    def retry_while_disk_full(self, write: Callable[[], T]) -> T:
         """Write; while the disk is full, pause the run and retry. A failed write must leave nothing behind."""
         paused, untold = False, ""  # what could not be written as an event
         while True:
@@ -347,7 +349,7 @@ class RunWriter:
                 result = write()
                 break
             except OSError as error:
-                if self.waiting is None or error.errno not in FULL:
+                if self.wait_for_room is None or error.errno not in DISK_FULL_ERRNOS:
                     raise
             free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
             reason = english(
@@ -361,18 +363,18 @@ class RunWriter:
                 log.warning("%s", reason)
                 untold = "" if self._event_if_room("paused", reason) else reason
             paused = True
-            self.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
-            self.waiting()
+            self.update_status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
+            self.wait_for_room()
         if paused:
-            self.status(state="running", phase="training", reason="")
+            self.update_status(state="running", phase="training", reason="")
             if untold:
                 self._event_if_room("paused", untold)
             self._event_if_room("continued", english("there is room again"))
         return result
 
     def _append(self, stream: str, record: Record) -> None:
-        data = line(record.dump()).encode("utf-8", "surrogatepass")
-        self.patiently(lambda: append_whole(self._files[stream], data))
+        data = json_line(record.dump()).encode("utf-8", "surrogatepass")
+        self.retry_while_disk_full(lambda: append_whole(self._files[stream], data))
 
     def _replace(self, name: str, fields: Mapping[str, Any]) -> None:
-        self.patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}))
+        self.retry_while_disk_full(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}))

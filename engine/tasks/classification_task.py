@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.config.lints import Lint
-from engine.config.schema import Rows, RunConfig
+from engine.config.schema import RowCorpusFacts, RunConfig
 from engine.config.sections import UNK
-from engine.config.toml import resolved
+from engine.config.toml import resolve_config
 from engine.data.baselines import class_loss, naive_bayes
 from engine.data.labelled.by_path import read_labelled
-from engine.data.labelled.corpus import Labelled, LabelledCorpus
+from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
 from engine.data.objectives import Classification
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import LabelledBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
-from engine.generation.classifying import in_case, read_texts
-from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
+from engine.generation.classifying import apply_case, encode_texts
+from engine.runs.records import BestReaderScores, DataFacts, MajorityFacts, ProbeFacts
 from engine.runs.verdict import Verdict
 from engine.tasks.samples import RowSampler, class_sampler
 from engine.tasks.scorers import ClassScorer
@@ -36,22 +36,22 @@ class ClassificationTask(Task):
     corpus: LabelledCorpus
     tokenizer: Tokenizer
     encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
-    reads = LabelledCorpus
+    corpus_class = LabelledCorpus
 
     @classmethod
-    def of(cls, corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+    def from_corpus(cls, corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = _tokenizer(corpus, config, given)
         return cls(
             corpus,
             tokenizer,
-            {split: read_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()},
+            {split: encode_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()},
         )
 
     @classmethod
     def own_scorer(cls, own: OwnFiles) -> ClassScorer:
         classes, tokenizer = own.facts.classes, own.tokenizer.target
         found = read_labelled(Path(own.files["csv"]).expanduser(), classes)
-        encoded = read_texts(tokenizer, own.config, found.texts)
+        encoded = encode_texts(tokenizer, own.config, found.texts)
         objective = Classification(own.config, tokenizer.vocab_size)
         seen = cls.own_overlap(cls.training_split(own), found)
         return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
@@ -61,11 +61,11 @@ class ClassificationTask(Task):
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
-        yield from (Lint("data.corpus", note) for note in self.corpus.notes if not self.corpus.readers)
+        yield from (Lint("data.corpus", note) for note in self.corpus.notes if not self.corpus.reader_accuracies)
 
-    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        if self.corpus.refused:
-            raise InputError(self.corpus.refused)
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        if self.corpus.refusal:
+            raise InputError(self.corpus.refusal)
         n, wanted = len(self.corpus.classes), config.model.classes
         if wanted not in (None, n):
             raise InputError(
@@ -77,29 +77,29 @@ class ClassificationTask(Task):
                 )
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
-        rows = Rows(steps, classes=n)
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
+        needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        rows = RowCorpusFacts(steps, classes=n)
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         names, texts = self.corpus.classes, self.corpus.splits[split]
         found = zip(texts.texts, texts.classes, self.encoded[split], strict=True)
         return ({"text": text, "label": names[i], "class": i, "tokens": tokens} for text, i, tokens in found)
 
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         return len(self.encoded[split])
 
     @staticmethod
-    def overlap_between(train: Labelled, held_out: Labelled, split: str) -> Overlap | None:
+    def overlap_between(train: LabelledTexts, held_out: LabelledTexts, split: str) -> Overlap | None:
         return labelled_overlap(train.texts, held_out.texts, split)
 
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)
         train, held_out = (self._classes(split) for split in ("train", "validation"))
         answer, right, of = corpus.majority("validation")
-        words = self.right_by_words("validation")
-        reader = corpus.readers.get("validation")
-        ordered = int(np.isin(held_out, corpus.ordered).sum())
+        words = self.bag_of_words_accuracy("validation")
+        reader = corpus.reader_accuracies.get("validation")
+        ordered = int(np.isin(held_out, corpus.order_only_classes).sum())
         # A text's first word has no space before it, so a bag of such tokens reveals who is named first.
         unordered = not self.tokenizer.joins_spaces or self.records < 3
         probes: tuple[ProbeFacts, ...] = ()
@@ -107,38 +107,40 @@ class ClassificationTask(Task):
             said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
             if not unordered:
                 said = english("texts whose class only word order reveals")
-            guess = max(np.bincount(held_out[np.isin(held_out, corpus.ordered)])) / ordered  # by one constant answer
+            guess = (
+                max(np.bincount(held_out[np.isin(held_out, corpus.order_only_classes)])) / ordered
+            )  # by one constant answer
             best = reader.chance if self.records < 3 else max(reader.chance, float(guess))
             chance = round(best, 6) if unordered else None
-            probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=chance),)
-        return DataFacts.made(
+            probes = (ProbeFacts.create(name="order", description=said, n=ordered, chance=chance),)
+        return DataFacts.create(
             corpus=corpus.version,
             source=corpus.source,
             notes=tuple(corpus.notes),
             sha256=corpus.sha256,
             splits={split: self._counts(config, split) for split in corpus.splits},
-            padding=round(self.batches(config, torch.device("cpu")).padding, 4),
+            padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
             unigram=class_loss(train, held_out, n),
-            majority=MajorityFacts.made(answer=answer, right=right, of=of, score="accuracy"),
+            majority=MajorityFacts.create(answer=answer, right=right, of=of, score="accuracy"),
             classes=corpus.classes,
             bag_of_words=words,
             best_reader=None
             if reader is None
-            else BestReader.made(
+            else BestReaderScores.create(
                 accuracy=reader.best, expected=reader.expected, unordered=reader.unordered if unordered else None
             ),
             probes=probes,
         )
 
-    def right_by_words(self, split: str) -> float:
+    def bag_of_words_accuracy(self, split: str) -> float:
         """Return the accuracy of naive Bayes on the words of a split, without case, whatever the tokens are."""
         texts = {name: [text.casefold() for text in self.corpus.splits[name].texts] for name in ("train", split)}
-        words = WordTokenizer.of(texts["train"])
+        words = WordTokenizer.from_texts(texts["train"])
         train, held_out = ([ids[ids >= 0] for ids in words.encode_known(texts[name], -1)] for name in ("train", split))
         found = naive_bayes(train, self._classes("train"), held_out, words.vocab_size, len(self.corpus.classes))
         return float((found == self._classes(split)).mean())
@@ -148,7 +150,7 @@ class ClassificationTask(Task):
         return LabelledBatches(self.encoded["train"], self.corpus.splits["train"].classes, config, objective, device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> ClassScorer:
-        corpus, probed = self.corpus, self.corpus.ordered if self.corpus.readers else ()
+        corpus, probed = self.corpus, self.corpus.order_only_classes if self.corpus.reader_accuracies else ()
         objective = Classification(config, self.vocab_size)
         return ClassScorer(
             config, self.encoded[split], corpus.splits[split].classes, corpus.classes, probed, objective, device
@@ -175,14 +177,14 @@ class ClassificationTask(Task):
 
 def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
     """Return the given tokenizer, or one of the training texts alone."""
-    wanted, texts = config.data.tokenizer, in_case(config, corpus.splits["train"].texts)
+    wanted, texts = config.data.tokenizer, apply_case(config, corpus.splits["train"].texts)
     if given is not None:
         require_kind(given, config)
         return given.target
     made: Mapping[str, Any] = {
         "bpe": lambda: bpe_of(texts, config.data.bpe_size),
-        "words": lambda: WordTokenizer.frequent(texts),
-        "characters": lambda: CharacterTokenizer.of(texts),
+        "words": lambda: WordTokenizer.from_frequent(texts),
+        "characters": lambda: CharacterTokenizer.from_texts(texts),
     }
     found: Tokenizer = made[wanted]()
     return found

@@ -11,24 +11,24 @@ import torch
 
 from engine.base.errors import InputError
 from engine.base.language import english, tr
-from engine.config.schema import Rows, RunConfig
+from engine.config.schema import RowCorpusFacts, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
-from engine.config.toml import resolved
-from engine.data.baselines import Predicted, pairs_losses
+from engine.config.toml import resolve_config
+from engine.data.baselines import TokenPairs, ngram_losses
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
-from engine.data.objectives import IGNORED, Batch, QuestionAnswer, span_corruption
+from engine.data.objectives import IGNORED, Batch, QuestionAnswer, corruption_objective
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
-from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
+from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, documents_to_score, questions_to_score
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.tasks.samples import RowSampler, document_sampler, question_sampler
-from engine.tasks.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
+from engine.tasks.scorers import AnswerScorer, DocumentScorer, RecallPrompt, evaluation_batch
 from engine.tasks.task import Task, require_kind, require_vocabulary
 
-COUNTED = 10_000  # training documents for the unigram and bigram losses
-NEEDED = ("train", "validation")
+MAX_COUNTED_DOCUMENTS = 10_000  # training documents for the unigram and bigram losses
+REQUIRED_SPLITS = ("train", "validation")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _DocumentTask(Task):
 
     corpus: DocumentCorpus
     tokenizer: Tokenizer
-    reads = DocumentCorpus
+    corpus_class = DocumentCorpus
 
     @staticmethod
     def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
@@ -47,7 +47,7 @@ class _DocumentTask(Task):
             return bpe_of(learned, config.data.bpe_size)
         if given is None:  # the characters or words of all splits
             kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
-            return kind.of(corpus.texts())
+            return kind.from_texts(corpus.texts())
         require_kind(given, config)
         try:
             given.target.encode_all(list(corpus.texts()))
@@ -61,10 +61,12 @@ class _DocumentTask(Task):
             ) from None
         return given.target
 
-    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
+        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        return resolve_config(
+            config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=RowCorpusFacts(steps)
+        )
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
@@ -78,9 +80,9 @@ class _DocumentTask(Task):
         probes: Sequence[ProbeFacts] = (),
         **more: Any,
     ) -> DataFacts:
-        """Return what data.json says of either kind; the counting losses are of what these batches ask."""
+        """Return what data.json says of either kind; the count-based losses are those of these batches' targets."""
         size = config.needed_tokens(self.vocab_size)
-        return DataFacts.made(
+        return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
             notes=tuple(self.corpus.notes),
@@ -89,9 +91,9 @@ class _DocumentTask(Task):
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
             plausible=None,
-            **pairs_losses(_predicted(train), _predicted(held_out), size),
+            **ngram_losses(_token_pairs(train), _token_pairs(held_out), size),
             **more,
-            padding=round(self.batches(config, torch.device("cpu")).padding, 4),
+            padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
             overlap=self.overlap_facts,
             probes=probes,
         )
@@ -102,16 +104,16 @@ class SpanTask(_DocumentTask):
     """Documents with their tokenizer, encoded; too short ones are left out."""
 
     encoded: Mapping[str, Sequence[Tokens]]
-    part = "documents-"
+    hash_prefix = "documents-"
 
     @classmethod
-    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+    def from_corpus(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = cls.tokenizer_for(corpus, config, given)
         encoded = {
             split: [tokens for tokens in tokenizer.encode_all(documents) if len(tokens) >= SHORTEST_DOCUMENT]
             for split, documents in corpus.documents.items()
         }
-        for split in NEEDED:
+        for split in REQUIRED_SPLITS:
             if not encoded.get(split):
                 raise InputError(
                     tr(
@@ -127,18 +129,18 @@ class SpanTask(_DocumentTask):
     def overlap_with(self, trained: Self) -> Overlap | None:
         return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
 
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         return sum(map(len, self.encoded[split]))
 
     def facts(self, config: RunConfig) -> DataFacts:
         documents, scored = self.corpus.documents, {}
-        for split, most in (("train", COUNTED), ("validation", None)):
-            objective = span_corruption(config, self.vocab_size)
+        for split, most in (("train", MAX_COUNTED_DOCUMENTS), ("validation", None)):
+            objective = corruption_objective(config, self.vocab_size)
             masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
-            scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
+            scored[split] = list(documents_to_score(self.encoded[split][:most], objective, masks, rows, "cpu"))
         probes = tuple(
-            ProbeFacts.made(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
-            for name, facts in self.recalls(config).items()
+            ProbeFacts.create(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
+            for name, facts in self.recall_prompts(config).items()
         )
         splits = {
             split: {"documents": len(found)} | _counts(documents[split], found) for split, found in self.encoded.items()
@@ -147,29 +149,29 @@ class SpanTask(_DocumentTask):
         return self._facts(config, scored["train"], scored["validation"], probes, splits=splits, left_out=left_out)
 
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches:
-        return DocumentBatches(self.encoded["train"], config, span_corruption(config, self.vocab_size), device)
+        return DocumentBatches(self.encoded["train"], config, corruption_objective(config, self.vocab_size), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> DocumentScorer:
-        return DocumentScorer(config, self.encoded[split], self.recalls(config), self.tokenizer, device)
+        return DocumentScorer(config, self.encoded[split], self.recall_prompts(config), self.tokenizer, device)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return document_sampler(config, self.tokenizer, self.encoded["validation"])
 
-    def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
+    def recall_prompts(self, config: RunConfig) -> dict[str, list[RecallPrompt]]:
         """Return the facts of each probe, without those that do not fit the context."""
-        objective, model = span_corruption(config, self.vocab_size), config.model
+        objective, model = corruption_objective(config, self.vocab_size), config.model
         joins = self.tokenizer.joins_spaces
-        found: dict[str, list[Fact]] = {}
-        for name, recalls in self.corpus.recalls.items():
+        found: dict[str, list[RecallPrompt]] = {}
+        for name, recalls in self.corpus.recall_facts.items():
             prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
             suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
-            answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
+            answers = encode_answers(self.tokenizer, [r.answer for r in recalls])
             for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
                 gap = recall.suffix is not None
-                prompt = objective.asked((prefix, suffix)) if gap else objective.begun(prefix)
+                prompt = objective.gap_prompt((prefix, suffix)) if gap else objective.continuation_prompt(prefix)
                 if prompt is None:
                     continue
-                fact = Fact(prompt, recall.answer, len(answer), continued=not gap)
+                fact = RecallPrompt(prompt, recall.answer, len(answer), continued=not gap)
                 source = () if fact.prompt.source is None else fact.prompt.source
                 if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
                     found.setdefault(name, []).append(fact)
@@ -181,17 +183,17 @@ class QuestionTask(_DocumentTask):
     """Questions about documents with the documents' tokenizer; those with known answers are encoded."""
 
     encoded: Mapping[str, EncodedPairs]
-    part = "questions-"
+    hash_prefix = "questions-"
 
     @classmethod
-    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+    def from_corpus(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = cls.tokenizer_for(corpus, config, given)
         encoded = {}
         for split, questions in corpus.questions.items():
             told = [(q.text, q.answer) for q in questions if q.answer is not None]
             asked, answers = ([pair[side] for pair in told] for side in (0, 1))
-            encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encoded_answers(tokenizer, answers))
-        for split in NEEDED:
+            encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encode_answers(tokenizer, answers))
+        for split in REQUIRED_SPLITS:
             if split not in encoded or not len(encoded[split]):
                 raise InputError(
                     tr(
@@ -209,7 +211,7 @@ class QuestionTask(_DocumentTask):
         for split, pairs in encoded.items():
             if not len(pairs):
                 continue
-            sides = objective.sides(pairs.sources, pairs.targets).max(0).tolist()
+            sides = objective.side_lengths(pairs.sources, pairs.targets).max(0).tolist()
             for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
                     raise InputError(
@@ -235,7 +237,7 @@ class QuestionTask(_DocumentTask):
         """Tokens of the longest known answer, its end included."""
         return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
 
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         asked = self.encoded[split]
         if split == "train":
             return sum(len(answer) + 2 for answer in asked.targets)  # with the marks around them
@@ -245,13 +247,15 @@ class QuestionTask(_DocumentTask):
         # `majority` is what always giving the most frequent answer scores on the validation split.
         answer, right, of = self.corpus.majority("validation")
         objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
-        train, held_out = (list(scored_questions(self.encoded[split], objective, rows, "cpu")) for split in NEEDED)
+        train, held_out = (
+            list(questions_to_score(self.encoded[split], objective, rows, "cpu")) for split in REQUIRED_SPLITS
+        )
         splits = {
             split: {"questions": len(questions)}
             | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].targets)
             for split, questions in self.corpus.questions.items()
         }
-        majority = MajorityFacts.made(answer=answer, right=right, of=of)
+        majority = MajorityFacts.create(answer=answer, right=right, of=of)
         return self._facts(config, train, held_out, splits=splits, majority=majority)
 
     def batches(self, config: RunConfig, device: torch.device) -> QuestionBatches:
@@ -266,7 +270,7 @@ class QuestionTask(_DocumentTask):
         return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
 
 
-def encoded_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
+def encode_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
     """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
     space = " " if tokenizer.joins_spaces else ""
     return tokenizer.encode_all([space + answer for answer in answers])
@@ -276,7 +280,7 @@ def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
     return {"characters": sum(map(len, texts)), "tokens": sum(map(len, encoded))}
 
 
-def _predicted(batches: Sequence[Batch]) -> Predicted:
+def _token_pairs(batches: Sequence[Batch]) -> TokenPairs:
     tokens = [batch.tokens[batch.targets != IGNORED].numpy() for batch in batches]
     targets = [batch.targets[batch.targets != IGNORED].numpy() for batch in batches]
     return np.concatenate(tokens), np.concatenate(targets)

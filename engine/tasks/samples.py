@@ -15,21 +15,21 @@ from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.documents.corpus import Question
 from engine.data.loader import mask_generator
-from engine.data.objectives import IGNORED, make_objective, span_corruption
+from engine.data.objectives import IGNORED, corruption_objective, make_objective
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import lengths_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.classifying import class_probabilities
-from engine.generation.sampling import Sampling, fill, write
+from engine.generation.sampling import Sampling, fill, sample_text
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
-from engine.runs.records import Sample, WrittenRow
+from engine.runs.records import ModelOutput, Sample
 
 GAP = "_"  # shown for a hidden character
 MARK = "⁇"  # shown for a mask, and a sentinel
-SHOWN = 5  # sentences, documents or questions
+N_SAMPLES = 5  # sentences, documents or questions
 
 
 class TextSampler:
@@ -41,7 +41,7 @@ class TextSampler:
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         """Sample a text; `between` is called for each token and may raise to stop."""
-        how, seed = Sampling.of(self.config), seed_for(self.config.seed, "sample", step)
+        how, seed = Sampling.from_config(self.config), seed_for(self.config.seed, "sample", step)
         device, size = next(model.parameters()).device, self.tokenizer.vocab_size
         with evaluating(model):
             if self.config.task.fills_gaps:
@@ -53,14 +53,14 @@ class TextSampler:
                 text, given = self.tokenizer.decode(filled.tolist()), {}
             else:
                 drawn, length = [], self.config.evaluation.sample_length
-                for token in write(model, self.config, size, self._ids.to(device), length, how, seed):
+                for token in sample_text(model, self.config, size, self._ids.to(device), length, how, seed):
                     between()
                     drawn.append(token)
                 written = [token.token for token in drawn]
-                prompt, text = self.prompt, self.tokenizer.continued(self._ids.tolist(), written)
+                prompt, text = self.prompt, self.tokenizer.decode_continuation(self._ids.tolist(), written)
                 given = {"chances": [round(token.chance, 4) for token in drawn]}
         drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
-        return Sample.made(step=step, prompt=prompt, text=text, **given, **drawn_with)
+        return Sample.create(step=step, prompt=prompt, text=text, **given, **drawn_with)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,10 @@ class RowSampler:
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         written = zip(self.sources, self.references, self.write(model, between), strict=True)
-        rows = [WrittenRow.made(source=source, reference=reference, text=text) for source, reference, text in written]
-        return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+        rows = [
+            ModelOutput.create(source=source, reference=reference, text=text) for source, reference, text in written
+        ]
+        return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 
 def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pairs) -> RowSampler:
@@ -84,8 +86,8 @@ def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pa
     """
     prompts = _prompts(config)
     tokenizer.source.encode_all(prompts)  # refused now, not at step 500
-    places = range(0, len(held_out), max(1, len(held_out) // SHOWN))[:SHOWN]
-    shown = held_out.at(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
+    places = range(0, len(held_out), max(1, len(held_out) // N_SAMPLES))[:N_SAMPLES]
+    shown = held_out.select(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
         translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
@@ -97,20 +99,22 @@ def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pa
 
 def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Tokens]) -> RowSampler:
     """Mask some documents of the validation split as the objective does, and let the model fill them in."""
-    objective, size = span_corruption(config, tokenizer.vocab_size), tokenizer.vocab_size
-    some = [held_out[i] for i in _places(held_out)]
+    objective, size = corruption_objective(config, tokenizer.vocab_size), tokenizer.vocab_size
+    some = [held_out[i] for i in _spread_indices(held_out)]
     generator = mask_generator(config.seed, "sample")
-    cuts = objective.cuts(lengths_of(some), generator)
+    cuts = objective.cut_lengths(lengths_of(some), generator)
     asked = [objective.example(document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
     prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
     most = 1 + 2 * max(map(len, missing))
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
         answers = greedy_answers(model, prompts, allowed=size, most=most, between=between)
-        return [shown(tokenizer, answer.tokens) for answer in answers]
+        return [decode_with_marks(tokenizer, answer.tokens) for answer in answers]
 
     read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]
-    sources, references = ([shown(tokenizer, tokens.tolist()) for tokens in part] for part in (read, missing))
+    sources, references = (
+        [decode_with_marks(tokenizer, tokens.tolist()) for tokens in part] for part in (read, missing)
+    )
     return RowSampler(sources, references, write)
 
 
@@ -120,7 +124,7 @@ def question_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
     """
     prompts = _prompts(config)
     tokenizer.encode_all(prompts)  # refused now, not at step 500
-    asked = [Question(line, None) for line in prompts] or [held_out[i] for i in _places(held_out)]
+    asked = [Question(line, None) for line in prompts] or [held_out[i] for i in _spread_indices(held_out)]
     texts = [question.text for question in asked]
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
@@ -143,15 +147,15 @@ class ClassSampler(RowSampler):
         for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
             ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
             shown = {name: round(chance, 4) for name, chance in ranked}
-            rows.append(WrittenRow.made(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
-        return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+            rows.append(ModelOutput.create(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
+        return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 
 def class_sampler(
     config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[str], classes: Sequence[int], names: Sequence[str]
 ) -> ClassSampler:
     """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
-    prompts, at = _prompts(config), _places(held_out)
+    prompts, at = _prompts(config), _spread_indices(held_out)
     texts = prompts or [held_out[i] for i in at]
     right = [""] * len(prompts) if prompts else [names[classes[i]] for i in at]
     return ClassSampler(
@@ -167,11 +171,11 @@ def _prompts(config: RunConfig) -> list[str]:
     return [line for line in config.evaluation.sample_prompt.splitlines() if line.strip()]
 
 
-def _places(held_out: Sequence[object]) -> list[int]:
-    return [int(i) for i in np.linspace(0, len(held_out) - 1, min(SHOWN, len(held_out)))]
+def _spread_indices(held_out: Sequence[object]) -> list[int]:
+    return [int(i) for i in np.linspace(0, len(held_out) - 1, min(N_SAMPLES, len(held_out)))]
 
 
-def shown(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
+def decode_with_marks(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     """Decode tokens, showing each special one as a mark."""
     size = tokenizer.vocab_size
     parts = [

@@ -14,37 +14,37 @@ from torch import Tensor, nn
 
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
-from engine.config.measures import MEASURE, MEASURES, ROUGE
+from engine.config.measures import MEASURES, MEASURES_BY_KEY, ROUGE
 from engine.config.schema import RunConfig
 from engine.config.visibility import self_attention
 from engine.data.documents.corpus import Question
-from engine.data.loader import TextBatches, TextTokens, boundary_of, mask_generator, occurrences, places_of
+from engine.data.loader import TextBatches, TextTokens, boundary_token, mask_generator, occurrences, token_positions
 from engine.data.objectives import (
     Batch,
     Classification,
     Objective,
-    Prompt,
     QuestionAnswer,
+    TokenPrompt,
+    corruption_objective,
     make_objective,
-    places,
-    span_corruption,
+    token_origins,
 )
 from engine.data.overlap import Overlap
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
-from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
-from engine.data.spelling import costs, counted, left_open_in
+from engine.data.rows import EncodedPairs, documents_to_score, pair_batch, questions_to_score, texts_to_score
+from engine.data.spelling import spelling_costs, split_undetermined_counts, undetermined_counts
 from engine.data.splits import AnySplit
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
-    Counted,
-    TokenScores,
+    PlaceFilter,
+    TargetScores,
     confusion,
     excess_over_floor,
     macro_f1,
     nanogpt_loss,
-    places_shown,
+    places_with_evidence,
     places_with_history,
     probe_counts,
     score_batches,
@@ -53,32 +53,32 @@ from engine.evaluation.metrics import (
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.evaluation.summaries import copied_share, first_sentence, score_summaries
-from engine.evaluation.translation import Written, exact_match, score_translations
+from engine.evaluation.translation import OutputScores, exact_match, score_translations
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.model.transformer import Network, evaluating
-from engine.ranks import ALONE
-from engine.runs.record_version import RECORDS
-from engine.runs.records import DataFacts, Lead, Scores, Translations
+from engine.ranks import SINGLE
+from engine.runs.record_version import RECORD_VERSION
+from engine.runs.records import DataFacts, EvaluationScores, LeadBaseline, Translations
 
-SCORED = ("nll", "correct", "place")  # of each token
-SAID = ("loss", "perplexity", "accuracy", "bits per character")  # measures with a line of their own
-SHOWN = 3  # questions that `evaluate` prints with their answers
+TOKEN_COLUMNS = ("nll", "correct", "place")  # of each token
+SEPARATE_MEASURES = ("loss", "perplexity", "accuracy", "bits per character")  # measures with a line of their own
+N_SHOWN_QUESTIONS = 3  # questions that `evaluate` prints with their answers
 BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
-Line = tuple[str, str] | str  # a label and its value, or a line without a label
+ReportLine = tuple[str, str] | str  # a label and its value, or a line without a label
 HEAD = 1 << 16  # characters of a text, in which its first token ends
 
 
-def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
+def copyable_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
     """(T,) whether the model sees the answer of each place, in a source or, where self-attention may look ahead, in the
     input itself; None if no answer can be copied.
     """
-    found_at = places(objective)
+    found_at = token_origins(objective)
     if found_at is None or config.task.leak(config) is None:
         return None
     at = torch.arange(found_at.answers.numel())
-    sees = [self_attention(kind)(at[:, None], at[None]) for kind, _ in config.model.kinds()]
+    sees = [self_attention(kind)(at[:, None], at[None]) for kind, _ in config.model.layer_kinds()]
     shown = (found_at.answers[:, None] == found_at.tokens[None]) & torch.stack(sees).any(0)
     found = shown.any(1)
     if found_at.source is not None:
@@ -94,15 +94,15 @@ class Scorer(ABC):
     """Scores one split; `between` is called between batches and may raise to stop."""
 
     config: RunConfig
-    labels: ClassVar[int] = 18  # columns of the labels of its lines
-    probed: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
-    own = False  # whether it scores files of your own, whose rows are listed one by one
+    label_width: ClassVar[int] = 18  # columns of the labels of its lines
+    probe_format: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
+    scores_own_files = False  # whether it scores files of your own, whose rows are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
-    ranks = ALONE  # that score together
+    ranks = SINGLE  # that score together
     overlap: Overlap | None = None  # of your own files with the run's training data, if known
 
     @abstractmethod
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         """Return the scores of a model, be it in training or evaluation mode."""
 
     @abstractmethod
@@ -110,12 +110,12 @@ class Scorer(ABC):
         """Return the split's examples, the same each time."""
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         """What is being done while a record is computed, in words."""
         return tr("scoring the split")
 
     @property
-    def per(self) -> str:
+    def loss_unit(self) -> str:
         """The unit that the loss is averaged over, and how it was measured."""
         return tr(self.config.task.unit)
 
@@ -123,35 +123,40 @@ class Scorer(ABC):
         """Return the floors that a record's `excess` is measured from, in the format of data.json."""
         return {}
 
-    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
-        """Return the scores of a model as JSON and in words; of texts that it writes, the `shown` best and worst."""
+    def evaluate(self, model: Network, shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
+        """Return the scores of a model as JSON and in words, and the `shown` best and worst of its texts."""
         record = self.record(model).dump()
         if "excess" in record:
             record["floor"] = self.floor()
-        lines = [*self.said(record)]
+        lines = [*self.report_lines(record)]
         if self._rows:
             record["rows"] = [*map(dict, self._rows)]
         return record, lines
 
-    def said(self, record: Mapping[str, Any]) -> Iterator[Line]:
+    def report_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         """Yield what a record says, as it suits every task."""
-        yield tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=self.per)
+        yield tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=self.loss_unit)
         yield tr("perplexity"), f"{record['perplexity']:.4f}"
         if "bits_per_character" in record:
             yield tr("bits per character"), f"{record['bits_per_character']:.4f}"
         yield tr("accuracy"), f"{record['accuracy']:.2%}"
         for measure in MEASURES:
-            if measure.key in record and measure.charted and not measure.of_loss and measure.name not in SAID:
-                yield told(measure.name), measure.exact.format(record[measure.key])
-        yield from self.said_further(record)
+            if (
+                measure.key in record
+                and measure.charted
+                and not measure.of_loss
+                and measure.name not in SEPARATE_MEASURES
+            ):
+                yield told(measure.name), measure.exact_format.format(record[measure.key])
+        yield from self.extra_lines(record)
         for name, share in record["probes"].items():
-            yield name, self.probed.format(share=share, places=record["probe_places"][name])
+            yield name, self.probe_format.format(share=share, places=record["probe_places"][name])
 
-    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+    def extra_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         """Yield what else its record says."""
         yield from ()
 
-    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TargetScores:
         """Return the nll of every target, ends and marks included, without smoothing."""
         context = self.config.model.context_length
         return score_batches(model, self.batches(), context=context, stride=context, between=between, ranks=self.ranks)
@@ -165,13 +170,13 @@ class Scorer(ABC):
         return None
 
 
-def by_text(scores: TokenScores, texts: Sequence["TextScorer"]) -> dict[str, float]:
+def text_measures(scores: TargetScores, texts: Sequence["TextScorer"]) -> dict[str, float]:
     """Return the total loss of texts, spelling included, per character, byte and word, and the share of `<unk>`.
     Without the training text, the cost of spelling is unknown, and only that share is returned. Texts without spaces
     between words have no word perplexity.
     """
-    one, sizes, found = texts[0], added(text.sizes for text in texts), dict[str, float]()
-    spelled = [text.spelled for text in texts if text.spelled is not None]
+    one, sizes, found = texts[0], sum_sizes(text.sizes for text in texts), dict[str, float]()
+    spelled = [text.spelling_nats for text in texts if text.spelling_nats is not None]
     if len(spelled) == len(texts):
         nats = scores.total + math.fsum(spelled)
         bits, per_word = nats / math.log(2), nats / max(1, sizes.words)
@@ -179,11 +184,11 @@ def by_text(scores: TokenScores, texts: Sequence["TextScorer"]) -> dict[str, flo
         if not one.tokenizer.per_character and (one.records < 3 or sizes.spaceless <= 0):
             found["word_perplexity"] = math.exp(per_word) if per_word < 700 else math.inf
     if one.tokenizer.unknown is not None:
-        found["unknown"] = sum(text.unknown for text in texts) / max(1, len(scores.nll))
+        found["unknown"] = sum(text.n_unknown for text in texts) / max(1, len(scores.nll))
     return found
 
 
-def added(sizes: Iterable[TextSizes]) -> TextSizes:
+def sum_sizes(sizes: Iterable[TextSizes]) -> TextSizes:
     return TextSizes(*map(sum, zip(*sizes, strict=True)))
 
 
@@ -203,20 +208,20 @@ class TextScorer(Scorer):
         split: AnySplit,
         tokens: TextTokens,
         tokenizer: Tokenizer,
-        records: int = RECORDS,
+        records: int = RECORD_VERSION,
         train: AnySplit | None = None,
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
         self.tokenizer, self.train = tokenizer, train
         self.objective = make_objective(config, tokenizer.vocab_size)
-        self.copied = copied_places(config, self.objective)
+        self.copyable = copyable_places(config, self.objective)
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return tr("scoring {n:,} characters", n=self.split.length)
 
     @property
-    def per(self) -> str:
+    def loss_unit(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
             unit=tr(self.config.unit),
@@ -229,21 +234,21 @@ class TextScorer(Scorer):
         mean = self.split.floor_mean
         return reachable if mean is None else reachable | {"nats_per_char": mean[0], "se": mean[1]}
 
-    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+    def extra_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         if record.get("honest_loss") is not None:
             said = tr("{loss:.4f} nats on the answers that are not in the model's input", loss=record["honest_loss"])
             yield tr("cannot be copied"), said
         if "excess" in record:
             yield tr("above the floor"), tr("{excess:+.4f} nats per character", excess=record["excess"])
             for floor in DataFacts.read(record).floors:
-                yield f"    {floor.amount}  {floor.words}"
+                yield f"    {floor.loss_text}  {floor.description}"
             if "windows" in (reachable := record["floor"].get("reachable", {})):
                 some, every = reachable["windows"]
                 yield tr("    computed on {some:,} of {every:,} windows, evenly spaced", some=some, every=every)
         if "nanogpt_loss" in record:
             yield tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"
 
-    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TargetScores:
         how: dict[str, Any] = {"context": self.config.model.context_length, "stride": self.config.stride}
         how |= {"unknown": self.tokenizer.unknown if self.records >= 3 else None, "between": between}
         how["ranks"] = self.ranks
@@ -266,31 +271,33 @@ class TextScorer(Scorer):
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
         return examples.pieces(-(-len(windows) // evaluation_batch(self.config)))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores, config = self.token_scores(model, between), self.config
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
         if config.task.continues:
-            more |= by_text(scores, [self])
+            more |= text_measures(scores, [self])
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
                 more["excess"] = excess_over_floor(scores, floor)
             if config.evaluation.probes and self.tokenizer.per_character:
                 first, asked = self.records < 2, self.split.probes
-                counts = probe_counts(scores, asked, places_with_history if first else places_shown)
+                counts = probe_counts(scores, asked, places_with_history if first else places_with_evidence)
                 probes = {name: right / of for name, (right, of) in counts.items()}
                 if not first:
                     more["probe_places"] = {name: of for name, (_, of) in counts.items()}
-                both: Counted = lambda scores, probe: places_with_history(scores, probe) & places_shown(scores, probe)
-                if by_distance := scores_by_distance(scores, asked, both if first else places_shown):
+                both: PlaceFilter = lambda scores, probe: (
+                    places_with_history(scores, probe) & places_with_evidence(scores, probe)
+                )
+                if by_distance := scores_by_distance(scores, asked, both if first else places_with_evidence):
                     more["by_distance"] = by_distance
-        if self.copied is not None:
-            more["honest_loss"] = scores.only(~self.copied)  # over answers that cannot be copied
+        if self.copyable is not None:
+            more["honest_loss"] = scores.mean_at(~self.copyable)  # over answers that cannot be copied
         if config.evaluation.nanogpt_batches and self.tokens.numel() >= self.objective.window:
             seed, device = config.evaluation.seed, self.tokens.device
             batches = TextBatches(self.tokens, self.objective, config.train.batch_size, seed, device)
             more["nanogpt_loss"] = nanogpt_loss(model, batches, config.evaluation.nanogpt_batches)
-        return Scores.made(
+        return EvaluationScores.create(
             context=scores.context,
             stride=scores.stride,
             loss=scores.loss,
@@ -312,28 +319,32 @@ class TextScorer(Scorer):
     def _head(self) -> tuple[bytes, bytes]:
         """The UTF-8 of the first token's text, and of some of the text after it."""
         head = self.split.head(HEAD)
-        raw, end = head.encode("utf-8", "surrogatepass"), self.tokenizer.first_bytes(head, int(self.tokens[0]))
+        raw, end = head.encode("utf-8", "surrogatepass"), self.tokenizer.first_token_bytes(head, int(self.tokens[0]))
         return raw[:end], raw[end:]
 
     @cached_property
-    def spelled(self) -> float | None:
+    def spelling_nats(self) -> float | None:
         """The nats of what the predicted tokens leave open, such as which word an `<unk>` is; None if not known."""
         if self.records < 3 or self.tokenizer.unknown is None:
             return 0.0
         first = self._head[0].decode("utf-8", "surrogatepass")
-        counts = left_open_in(self.split, self.tokenizer) - counted(first, self.tokenizer)
+        counts = split_undetermined_counts(self.split, self.tokenizer) - undetermined_counts(first, self.tokenizer)
         if not counts.any():
             return 0.0
-        return None if self.train is None else math.fsum(counts * costs(left_open_in(self.train, self.tokenizer)))
+        return (
+            None
+            if self.train is None
+            else math.fsum(counts * spelling_costs(split_undetermined_counts(self.train, self.tokenizer)))
+        )
 
     @cached_property
     def ends(self) -> Tensor | None:
         """(m,) the places where documents end; None if windows see across them."""
-        boundary = boundary_of(self.config, self.tokenizer)
-        return None if boundary is None else places_of(self.tokens, boundary)
+        boundary = boundary_token(self.config, self.tokenizer)
+        return None if boundary is None else token_positions(self.tokens, boundary)
 
     @cached_property
-    def unknown(self) -> int:
+    def n_unknown(self) -> int:
         """How many of the predicted tokens are `<unk>`."""
         token = self.tokenizer.unknown
         return 0 if token is None else occurrences(self.tokens, token) - int(int(self.tokens[0]) == token)
@@ -355,27 +366,27 @@ class TextsScorer(Scorer):
     overlap: Overlap | None = None
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("scoring {n:,} document", "scoring {n:,} documents", len(self.texts))
 
     @property
-    def per(self) -> str:
-        return self.texts[0].per
+    def loss_unit(self) -> str:
+        return self.texts[0].loss_unit
 
     def batches(self) -> Iterator[Batch]:
         for text in self.texts:
             yield from text.batches()
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         apart = [text.token_scores(model, between) for text in self.texts]
-        nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in SCORED)
-        whole = TokenScores(nll, correct, place, apart[0].context, apart[0].stride)
+        nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in TOKEN_COLUMNS)
+        whole = TargetScores(nll, correct, place, apart[0].context, apart[0].stride)
         self._rows = [
             {"document": number, **self._scored(scores, [text])}
             for number, (scores, text) in enumerate(zip(apart, self.texts, strict=True), start=1)
         ]
         left_out = {"left_out": self.left_out} if self.left_out else {}
-        return Scores.made(
+        return EvaluationScores.create(
             context=whole.context,
             stride=whole.stride,
             documents=len(self.texts),
@@ -385,7 +396,7 @@ class TextsScorer(Scorer):
             profile=whole.profile(),
         )
 
-    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+    def extra_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         if self.config.task.continues and "bits_per_byte" not in record:
             yield (
                 tr("bits per byte"),
@@ -406,11 +417,11 @@ class TextsScorer(Scorer):
         left_out = tr("; {n:,} too short to be scored", n=self.left_out) if self.left_out else ""
         yield tr("documents"), said + left_out
 
-    def _scored(self, scores: TokenScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
+    def _scored(self, scores: TargetScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
         more: dict[str, float] = {}
         if self.config.task.continues:
-            more = by_text(scores, texts)
-        whole = added(text.split.sizes for text in texts)
+            more = text_measures(scores, texts)
+        whole = sum_sizes(text.split.sizes for text in texts)
         return {
             "characters": whole.characters,
             "bytes": whole.bytes,
@@ -438,48 +449,50 @@ class TranslationScorer(Scorer):
     tokenizer: AnyTokenizer
     device: torch.device
     language: str = ""  # of the translations; "" if there are several, which the sources name
-    own: bool = False
+    scores_own_files: bool = False
     overlap: Overlap | None = None
-    records: int = RECORDS
+    records: int = RECORD_VERSION
     _outputs: Sequence[str] = ()
-    labels = 11
+    label_width = 11
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.split.pairs))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
         written = self.translations(model, self.split, between)
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
-        apart = written.apart()
-        return Scores.made(
+        apart = written.scores_by_target()
+        return EvaluationScores.create(
             sentences=len(self.split.pairs),
             loss=scores.loss,
             perplexity=scores.perplexity,
             bits_per_character=math.fsum(scores.nll) / math.log(2) / characters,
             accuracy=scores.accuracy,
-            **{name: value for name, value in written.scores.items() if name in Scores.model_fields},
+            **{name: value for name, value in written.scores.items() if name in EvaluationScores.model_fields},
             **({"bleu_to": {target: bleu for target, (bleu, *_) in apart.items()}} if apart else {}),
             beam=self.config.evaluation.beam,
             translated=written.n,
             probes={f"to_{target}": exact for target, (_, exact, _) in apart.items()}
             | {
                 # Not `translations`: BLEU takes as long as translating.
-                name: exact_match(split.pairs.targets[: self._translated(split)], self._written(model, split, between))
+                name: exact_match(
+                    split.pairs.targets[: self._n_translated(split)], self._translate(model, split, between)
+                )
                 for name, split in probes.items()
             },
             probe_places={f"to_{target}": n for target, (*_, n) in apart.items()}
-            | {name: self._translated(split) for name, split in probes.items()},
+            | {name: self._n_translated(split) for name, split in probes.items()},
             profile=scores.profile(),
         )
 
-    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
+    def evaluate(self, model: Network, shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
         tokens, written = self.token_scores(model), self.translations(model, self.split)
         best, worst, beam = written.best(shown), written.worst(shown), self.config.evaluation.beam
-        apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.apart().items()}
+        apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.scores_by_target().items()}
         record = {
             "loss": tokens.loss,
             "perplexity": tokens.perplexity,
@@ -491,7 +504,7 @@ class TranslationScorer(Scorer):
             **({} if self.lead is None else {"lead": self.lead.dump()}),
             "rows": [asdict(row) for row in (*best, *reversed(worst))],
         }
-        if self.own:
+        if self.scores_own_files:
             losses = zip(written.rows, self.sentence_losses(tokens), strict=True)
             record["rows"] = [
                 {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
@@ -499,7 +512,7 @@ class TranslationScorer(Scorer):
             ]
         how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
         lines = [
-            *self.said_of(written, how),
+            *self.score_lines(written, how),
             (tr("exact"), f"{written.scores['exact_match']:.2%}"),
             (tr("loss"), tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss)),
             (tr("perplexity"), f"{tokens.perplexity:.4f}"),
@@ -514,7 +527,7 @@ class TranslationScorer(Scorer):
                 ]
         return record, lines
 
-    def said_of(self, written: Written, how: str) -> Iterator[Line]:
+    def score_lines(self, written: OutputScores, how: str) -> Iterator[ReportLine]:
         """Yield what the scores of translations say that were written greedily, or with a beam."""
         scores = written.scores
         said = trn(
@@ -526,7 +539,7 @@ class TranslationScorer(Scorer):
         )
         yield "BLEU", said
         yield "", f"{scores['bleu_signature']}"
-        for language, (bleu, exact, n) in written.apart().items():
+        for language, (bleu, exact, n) in written.scores_by_target().items():
             said = tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n)
             yield tr("to {language}", language=language[:20]), said
         yield "chrF", f"{scores['chrf']:.2f}   {scores['chrf_signature']}"
@@ -534,16 +547,16 @@ class TranslationScorer(Scorer):
     def outputs(self) -> Translations:
         references = self.split.pairs.targets[: len(self._outputs)]
         of_split = {"step": 0, "split": "validation", "beam": self.config.evaluation.beam}
-        return Translations.made(**of_split, references=tuple(references), outputs=tuple(self._outputs))
+        return Translations.create(**of_split, references=tuple(references), outputs=tuple(self._outputs))
 
     def batches(self) -> Iterator[Batch]:
         encoded, size = self.split.encoded, evaluation_batch(self.config)
         special, order = both_specials(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
         joined = not self.config.has_source
         for start in range(0, len(order), size):
-            yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device, joined=joined)
+            yield pair_batch(encoded.select(order[start : start + size]), special, self.device, joined=joined)
 
-    def sentence_losses(self, scores: TokenScores) -> list[tuple[int, float]]:
+    def sentence_losses(self, scores: TargetScores) -> list[tuple[int, float]]:
         """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""
         lengths = self.split.encoded.lengths
         order = np.argsort(lengths.sum(1), kind="stable")
@@ -551,24 +564,26 @@ class TranslationScorer(Scorer):
         found = dict(zip(order.tolist(), parts, strict=True))
         return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
 
-    def translations(self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None) -> Written:
-        outputs = self._written(model, split, between)
+    def translations(
+        self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
+    ) -> OutputScores:
+        outputs = self._translate(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
-        return self.scored(sources, references, outputs)
+        return self.score_outputs(sources, references, outputs)
 
-    def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
+    def score_outputs(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> OutputScores:
         return score_translations(sources, references, outputs, self.language, self.records)
 
     @property
-    def lead(self) -> Lead | None:
+    def lead(self) -> LeadBaseline | None:
         """What the first sentence of each article scores as its summary, where articles are summarized."""
         return None
 
-    def _translated(self, split: ScoredSplit) -> int:
+    def _n_translated(self, split: ScoredSplit) -> int:
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
 
-    def _written(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
-        beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._translated(split)]
+    def _translate(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
+        beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._n_translated(split)]
         translator = Translator(model, self.tokenizer, self.config)
         found = translator.translate(sources, beam=beam, between=between)
         return [best[0].text for best in found]
@@ -578,19 +593,19 @@ class SummaryScorer(TranslationScorer):
     """Exact scores and ROUGE of one split."""
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("summarizing {n:,} article", "summarizing {n:,} articles", len(self.split.pairs))
 
-    def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
+    def score_outputs(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> OutputScores:
         return score_summaries(sources, references, outputs)
 
-    def said_of(self, written: Written, how: str) -> Iterator[Line]:
+    def score_lines(self, written: OutputScores, how: str) -> Iterator[ReportLine]:
         """The scores of summaries, beside those of each article's first sentence."""
         said = trn("{n:,} article summarized {how}", "{n:,} articles summarized {how}", written.n, how=how)
         yield f"  {said}"
         beside = tr("{score:.2f}   the first sentence: {lead:.2f}")
         for key in ROUGE:
-            yield MEASURE[key].name, beside.format(score=written.scores[key], lead=getattr(self.lead, key))
+            yield MEASURES_BY_KEY[key].name, beside.format(score=written.scores[key], lead=getattr(self.lead, key))
         copied = tr(
             "{share:.2%} of the words occur in the article; in the reference summaries, {right:.2%}",
             share=written.scores["copied"],
@@ -599,19 +614,19 @@ class SummaryScorer(TranslationScorer):
         yield tr("copied"), copied
 
     @cached_property
-    def lead(self) -> Lead:
-        n, pairs = self._translated(self.split), self.split.pairs
+    def lead(self) -> LeadBaseline:
+        n, pairs = self._n_translated(self.split), self.split.pairs
         articles, references = pairs.sources[:n], pairs.targets[:n]
         found = score_summaries(articles, references, [first_sentence(article) for article in articles])
         rouge = {name: value for name, value in found.scores.items() if name in ROUGE}
-        return Lead.made(**rouge, copied=copied_share(articles, references), articles=n)
+        return LeadBaseline.create(**rouge, copied=copied_share(articles, references), articles=n)
 
 
 @dataclass(frozen=True)
-class Fact:
+class RecallPrompt:
     """A question of a recall probe: a prompt and its answer."""
 
-    prompt: Prompt  # the text with a gap
+    prompt: TokenPrompt  # the text with a gap
     answer: str  # the original text
     length: int  # its tokens
     # whether the prompt is the start of a text without a gap, which continues after the answer
@@ -624,38 +639,38 @@ class DocumentScorer(Scorer):
 
     config: RunConfig
     documents: Sequence[Tokens]
-    facts: Mapping[str, Sequence[Fact]]
+    facts: Mapping[str, Sequence[RecallPrompt]]
     tokenizer: Tokenizer
     device: torch.device
-    probed = tr("{share:.1%} of {places:,} facts exactly right")
+    probe_format = tr("{share:.1%} of {places:,} facts exactly right")
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("scoring {n:,} document", "scoring {n:,} documents", len(self.documents))
 
     @property
-    def per(self) -> str:
+    def loss_unit(self) -> str:
         return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
         facts = self.facts if self.config.evaluation.probes else {}
-        return Scores.made(
+        return EvaluationScores.create(
             documents=len(self.documents),
             loss=scores.loss,
             perplexity=scores.perplexity,
             accuracy=scores.accuracy,
-            probes={name: self.recalled(model, asked, between) for name, asked in facts.items()},
+            probes={name: self.recall_share(model, asked, between) for name, asked in facts.items()},
             probe_places={name: len(asked) for name, asked in facts.items()},
             profile=scores.profile(),
         )
 
     def batches(self) -> Iterable[Batch]:
         generator, size = mask_generator(self.config.evaluation.seed, "evaluation"), evaluation_batch(self.config)
-        objective = span_corruption(self.config, self.tokenizer.vocab_size)
-        return scored_documents(self.documents, objective, generator, size, self.device)
+        objective = corruption_objective(self.config, self.tokenizer.vocab_size)
+        return documents_to_score(self.documents, objective, generator, size, self.device)
 
-    def recalled(self, model: Network, facts: Sequence[Fact], between: Callable[[], None]) -> float:
+    def recall_share(self, model: Network, facts: Sequence[RecallPrompt], between: Callable[[], None]) -> float:
         """Return the share of facts that greedily fill their gap, or continue their text, exactly."""
         answers = greedy_answers(
             model,
@@ -665,7 +680,7 @@ class DocumentScorer(Scorer):
             between=between,
         )
 
-        def text(fact: Fact, answer: Hypothesis) -> str:
+        def text(fact: RecallPrompt, answer: Hypothesis) -> str:
             if fact.continued:
                 return self.tokenizer.decode(answer.tokens[: fact.length])
             return self.tokenizer.decode(answer.tokens) if answer.finished else ""
@@ -683,25 +698,25 @@ class AnswerScorer(Scorer):
     encoded: EncodedPairs
     tokenizer: Tokenizer
     device: torch.device
-    most: int
+    max_tokens: int
     majority: tuple[str, int, int]  # as in `DocumentCorpus`
     _answers: Sequence[str] = ()
-    labels = 11
+    label_width = 11
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("answering {n:,} question", "answering {n:,} questions", len(self.questions))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         asked = [question.text for question in self.questions]
-        answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.most, between=between)
+        answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.max_tokens, between=between)
         self._answers = answers
         if not len(self.encoded):
-            return Scores.made(questions=len(answers))
+            return EvaluationScores.create(questions=len(answers))
         scores = self.token_scores(model, between)
         told = [(q.answer, given) for q, given in zip(self.questions, answers, strict=True) if q.answer is not None]
         right = sum(given == answer.strip() for answer, given in told)
-        return Scores.made(
+        return EvaluationScores.create(
             questions=len(told),
             loss=scores.loss,
             perplexity=scores.perplexity,
@@ -712,7 +727,7 @@ class AnswerScorer(Scorer):
             profile=scores.profile(),
         )
 
-    def said(self, record: Mapping[str, Any]) -> Iterator[Line]:
+    def report_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         if "exact_match" in record:
             always, right, of = self.majority
             said = tr(
@@ -740,7 +755,9 @@ class AnswerScorer(Scorer):
                 record["questions"],
             )
         # of the file, as an answer may have line breaks
-        for question, written in list(zip(self.questions, self.predictions().splitlines(), strict=True))[:SHOWN]:
+        for question, written in list(zip(self.questions, self.predictions().splitlines(), strict=True))[
+            :N_SHOWN_QUESTIONS
+        ]:
             yield f"  {question.text}"
             yield f"  → {written}"
             if question.answer is not None and question.answer != written:
@@ -751,7 +768,7 @@ class AnswerScorer(Scorer):
 
     def batches(self) -> Iterable[Batch]:
         objective = QuestionAnswer(self.config, self.tokenizer.vocab_size)
-        return scored_questions(self.encoded, objective, evaluation_batch(self.config), self.device)
+        return questions_to_score(self.encoded, objective, evaluation_batch(self.config), self.device)
 
 
 @dataclass
@@ -764,15 +781,15 @@ class ClassScorer(Scorer):
     texts: Sequence[Tokens]
     truth: Sequence[int]  # the class of each
     names: Sequence[str]  # of the classes
-    ordered: Sequence[int]
+    order_only_classes: Sequence[int]
     objective: Classification
     device: torch.device
-    own: bool = False
+    scores_own_files: bool = False
     overlap: Overlap | None = None
-    probed = tr("{share:.1%} of {places:,} texts")
+    probe_format = tr("{share:.1%} of {places:,} texts")
 
     @property
-    def work(self) -> str:
+    def activity(self) -> str:
         return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
 
     def batches(self) -> Iterator[Batch]:
@@ -780,27 +797,27 @@ class ClassScorer(Scorer):
 
     def _numbered(self) -> Iterator[tuple[list[int], Batch]]:
         size = evaluation_batch(self.config)
-        return scored_texts(self.texts, self.truth, self.objective, size, self.device)
+        return texts_to_score(self.texts, self.truth, self.objective, size, self.device)
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
         found = np.zeros(len(self.texts), dtype=np.int64)
         with evaluating(model):
             for rows, batch in self._numbered():
                 between()
-                log_p = batch.at_targets(model(*batch.inputs))[:, 0].float().log_softmax(-1)
+                log_p = batch.target_logits(model(*batch.inputs))[:, 0].float().log_softmax(-1)
                 nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
                 found[rows] = log_p.argmax(-1).cpu().numpy()
         loss, counts = math.fsum(nll) / len(nll), confusion(truth, found, len(self.names))
-        if self.own:
+        if self.scores_own_files:
             parts = zip(truth.tolist(), found.tolist(), nll.tolist(), strict=True)
             self._rows = [
                 {"text": number, "class": self.names[right], "predicted": self.names[given], "loss": loss}
                 for number, (right, given, loss) in enumerate(parts, start=1)
             ]
-        asked = np.isin(truth, self.ordered)
+        asked = np.isin(truth, self.order_only_classes)
         probed = self.config.evaluation.probes and bool(asked.any())
-        return Scores.made(
+        return EvaluationScores.create(
             texts=len(truth),
             loss=loss,
             perplexity=math.exp(loss) if loss < 700 else math.inf,

@@ -14,7 +14,7 @@ from engine.tasks.translation_task import TranslationTask
 
 @dataclass(frozen=True)
 class SummaryTask(TranslationTask):
-    scores = SummaryScorer
+    scorer_class = SummaryScorer
 
     @staticmethod
     def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:

@@ -20,12 +20,12 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
-from engine.data.loader import Examples
+from engine.data.loader import BatchStream
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.runs.reader import RunReader
-from engine.runs.record_version import RECORDS
+from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, OverlapFacts
 from engine.runs.verdict import Verdict
 from engine.tasks.samples import RowSampler, TextSampler
@@ -49,19 +49,19 @@ class Task(ABC):
 
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
-    records: int = field(default=RECORDS, kw_only=True)
+    records: int = field(default=RECORD_VERSION, kw_only=True)
 
-    reads: ClassVar[type[Corpus]]
-    part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
+    corpus_class: ClassVar[type[Corpus]]
+    hash_prefix: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
         """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
-        return cls.of(load_corpus(cls.reads, config.data, data_dir), config, given)
+        return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir), config, given)
 
     @classmethod
     @abstractmethod
-    def of(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+    def from_corpus(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         """Encode a corpus with the `given` tokenizer, of the run that this one starts from, or else with its own.
         `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
         """
@@ -80,7 +80,7 @@ class Task(ABC):
         yield from ()
 
     @abstractmethod
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         """Return the number of tokens predicted in the training or validation split."""
 
     @cached_property
@@ -90,7 +90,7 @@ class Task(ABC):
 
     @property
     def overlap_facts(self) -> OverlapFacts | None:
-        return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
+        return None if self.overlap is None else OverlapFacts.create(**self.overlap.to_json())
 
     def data_verdicts(self) -> list[Verdict]:
         """Return the verdicts on its data, which are known before training."""
@@ -110,10 +110,10 @@ class Task(ABC):
     def training_split(cls, own: OwnFiles) -> Any:
         """Return the run's training split; None if it is not here or has changed."""
         try:
-            corpus: Any = load_corpus(cls.reads, own.config.data, own.data_dir)
+            corpus: Any = load_corpus(cls.corpus_class, own.config.data, own.data_dir)
         except InputError:
             return None
-        same = corpus.sha256.get(f"{cls.part}train") == own.facts.sha256.get(f"{cls.part}train")
+        same = corpus.sha256.get(f"{cls.hash_prefix}train") == own.facts.sha256.get(f"{cls.hash_prefix}train")
         return corpus.splits["train"] if same else None
 
     @classmethod
@@ -125,12 +125,12 @@ class Task(ABC):
         """Return the tokenizer that its corpus alone would get, if that is known at once."""
         return None
 
-    def scored_by(self, records: int) -> Self:
+    def with_records_version(self, records: int) -> Self:
         """Return the same task with the scoring rules of a run's version of the records."""
         return replace(self, records=records)
 
     @abstractmethod
-    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
 
     @abstractmethod
@@ -138,10 +138,10 @@ class Task(ABC):
         """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
-        return lint(config, self.predicted("train"), self.predicted("validation"))
+        return lint(config, self.n_predicted("train"), self.n_predicted("validation"))
 
     @abstractmethod
-    def batches(self, config: RunConfig, device: torch.device) -> Examples:
+    def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
         """Return the training batches."""
 
     @abstractmethod
@@ -167,7 +167,7 @@ def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
     config = reader.config
     foreign = config.train.init_from is not None or config.data.tokenizer == "loaded"
     kept = read_tokenizer(reader.path / "tokenizer.json") if foreign else None
-    return make_task(config, data_dir, kept).scored_by(reader.run.records)
+    return make_task(config, data_dir, kept).with_records_version(reader.run.records)
 
 
 def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:

@@ -13,15 +13,15 @@ from engine.base.recorded_text import told
 from engine.config.lints import Lint
 from engine.config.measures import MOST_UNKNOWN
 from engine.config.schema import RunConfig
-from engine.config.toml import resolved
+from engine.config.toml import resolve_config
 from engine.data import sources
 from engine.data.baselines import bigram_loss, unigram_loss
-from engine.data.corpora import TextCorpus, overlap_of
+from engine.data.corpora import TextCorpus, cached_text_overlap
 from engine.data.corpus import END_OF_TEXT
 from engine.data.known import CORPORA
-from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
+from engine.data.loader import BatchStream, TextTokens, boundary_token, occurrences, training_batches, wrap_tokens
 from engine.data.objectives import make_objective
-from engine.data.shards import parts_of
+from engine.data.shards import encodable_parts
 from engine.data.splits import Split
 from engine.data.tokenizers import (
     AnyTokenizer,
@@ -30,10 +30,10 @@ from engine.data.tokenizers import (
     CharacterTokenizer,
     TextWordTokenizer,
     Tokenizer,
-    described,
+    describe,
     read_any_tokenizer,
 )
-from engine.data.tokenizers.bpe import bpe_known_by
+from engine.data.tokenizers.bpe import cached_bpe_by_hash
 from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.tasks.samples import RowSampler, TextSampler
@@ -42,7 +42,7 @@ from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
 
 HEAD = 1 << 16  # characters of a text that a prompt is taken from
 # The kind that each tokenizer of a config makes; a loaded one may be of any.
-KINDS = {
+TOKENIZER_KINDS = {
     "characters": CharacterTokenizer.kind,
     "bpe": BpeTokenizer.kind,
     "words": TextWordTokenizer.kind,
@@ -58,13 +58,13 @@ class TextTask(Task):
     corpus: TextCorpus
     tokenizer: Tokenizer
     tokens: dict[str, TextTokens]
-    reads = TextCorpus
-    overlap_between = staticmethod(overlap_of)
+    corpus_class = TextCorpus
+    overlap_between = staticmethod(cached_text_overlap)
 
     @classmethod
-    def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = made_for(corpus, config) if given is None else given
-        wanted = KINDS.get(config.data.tokenizer)
+    def from_corpus(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        found = make_tokenizer(corpus, config) if given is None else given
+        wanted = TOKENIZER_KINDS.get(config.data.tokenizer)
         if found.is_pair or wanted not in (None, found.kind):
             raise InputError(
                 tr(
@@ -73,7 +73,7 @@ class TextTask(Task):
                     name=config.task.name,
                     tokenizer=config.data.tokenizer,
                     kind=found.kind,
-                    described=told(described(found)),
+                    described=told(describe(found)),
                 )
             )
         tokenizer = found.target
@@ -83,7 +83,7 @@ class TextTask(Task):
                     require_known(
                         tokenizer, piece, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
                     )
-        tokens = {name: text_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
+        tokens = {name: wrap_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
         context = config.model.context_length
         for name in ("train", "validation"):
             have = tokens[name].numel() if name in tokens else 0
@@ -107,7 +107,7 @@ class TextTask(Task):
 
     @classmethod
     def own_scorer(cls, own: OwnFiles) -> TextsScorer:
-        source, config, tokenizer = sources.find(own.files["text"]), own.config, own.tokenizer.target
+        source, config, tokenizer = sources.find_source(own.files["text"]), own.config, own.tokenizer.target
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
         texts, train = list[TextScorer](), cls.training_split(own)
@@ -128,14 +128,16 @@ class TextTask(Task):
         return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(train, given))
 
     def own_tokenizer(self) -> Tokenizer | None:
-        return _every_character(self.corpus) if self.tokenizer.per_character else None
+        return _character_tokenizer(self.corpus) if self.tokenizer.per_character else None
 
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         return self.tokens[split].numel()
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
-        share, split = max((self._unknown(name) / self.predicted(name), name) for name in ("train", "validation"))
+        share, split = max(
+            (self._count_unknown(name) / self.n_predicted(name), name) for name in ("train", "validation")
+        )
         if share > MOST_UNKNOWN:
             text = english(
                 "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "
@@ -146,24 +148,24 @@ class TextTask(Task):
             )
             yield Lint("data.tokenizer", text)
 
-    def _unknown(self, split: str) -> int:
+    def _count_unknown(self, split: str) -> int:
         """Return how many tokens of a split are `<unk>`."""
         token = self.tokenizer.unknown
         return 0 if token is None else occurrences(self.tokens[split], token)
 
-    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         of = "characters" if self.tokenizer.per_character else english("tokens")
         needed = require_vocabulary(config, self.vocab_size, of)
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.predicted("train"))
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=self.n_predicted("train"))
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
         # With a given source or both sides of a gap, a lower loss than the floor is possible.
-        floor = self.corpus.splits["validation"].floor_mean if config.task.from_its_past else None
+        floor = self.corpus.splits["validation"].floor_mean if config.task.predicts_from_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
         above = {} if reachable is None else {"reachable": reachable.facts}
         by_character = self.tokenizer.per_character
-        return DataFacts.made(
+        return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
             sha256=self.corpus.sha256,
@@ -171,12 +173,12 @@ class TextTask(Task):
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             overlap=self.overlap_facts,
-            floor=None if floor is None else Floor.made(nats_per_char=floor[0], se=floor[1], **above),
+            floor=None if floor is None else Floor.create(nats_per_char=floor[0], se=floor[1], **above),
             plausible=CORPORA[self.corpus.name].plausible if by_character and self.corpus.name in CORPORA else None,
             unigram=unigram_loss(train, held_out, self.vocab_size),
             bigram=bigram_loss(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(
+                ProbeFacts.create(
                     name=probe.name,
                     description=probe.description,
                     n=int(probe.at.size),
@@ -187,8 +189,8 @@ class TextTask(Task):
             ),
         )
 
-    def batches(self, config: RunConfig, device: torch.device) -> Examples:
-        boundary = boundary_of(config, self.tokenizer)
+    def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
+        boundary = boundary_token(config, self.tokenizer)
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device, boundary)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
@@ -199,12 +201,12 @@ class TextTask(Task):
     def _counts(self, split: str) -> dict[str, int]:
         """The sizes of a split; words and bytes where tokens are not characters."""
         found, tokenizer = self.corpus.splits[split], self.tokenizer
-        counts = {"characters": found.length, "tokens": self.predicted(split)}
+        counts = {"characters": found.length, "tokens": self.n_predicted(split)}
         if tokenizer.per_character:
             return counts
         counts |= {"words": found.sizes.words, "bytes": found.sizes.bytes}
         if tokenizer.unknown is not None:
-            counts["unknown"] = self._unknown(split)
+            counts["unknown"] = self._count_unknown(split)
         return counts
 
     def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
@@ -232,20 +234,20 @@ class TextTask(Task):
         return TextSampler(config, self.tokenizer, prompt)
 
 
-def made_for(corpus: TextCorpus, config: RunConfig) -> Tokenizer:
+def make_tokenizer(corpus: TextCorpus, config: RunConfig) -> Tokenizer:
     """Return the tokenizer that a config asks for; only `characters` look at more than the training split."""
     data, train = config.data, corpus.splits["train"]
     if data.tokenizer == "loaded":
         return read_any_tokenizer(Path(data.tokenizer_from or "").expanduser())
     if data.tokenizer == "bpe":
-        return bpe_known_by(train.sha256, parts_of(train.pieces(), BpeTokenizer(())), data.bpe_size)
+        return cached_bpe_by_hash(train.sha256, encodable_parts(train.pieces(), BpeTokenizer(())), data.bpe_size)
     if data.tokenizer == "words":
         spaced = has_unknown(train.pieces())
-        parts = parts_of(train.pieces(), TextWordTokenizer([UNK], spaced=spaced))
-        return TextWordTokenizer.of_parts(parts, data.words_size, spaced=spaced)
-    return ByteTokenizer() if data.tokenizer == "bytes" else _every_character(corpus)
+        parts = encodable_parts(train.pieces(), TextWordTokenizer([UNK], spaced=spaced))
+        return TextWordTokenizer.from_parts(parts, data.words_size, spaced=spaced)
+    return ByteTokenizer() if data.tokenizer == "bytes" else _character_tokenizer(corpus)
 
 
-def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
+def _character_tokenizer(corpus: TextCorpus) -> CharacterTokenizer:
     """Return a tokenizer of every character of every split, as in nanoGPT."""
     return CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in corpus.splits.values()))))

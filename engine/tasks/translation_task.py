@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.base.errors import InputError, one_of
+from engine.base.errors import InputError, join_or
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.lints import Lint
-from engine.config.schema import Rows, RunConfig
+from engine.config.schema import RowCorpusFacts, RunConfig
 from engine.config.schemes import POSITIONS
-from engine.config.toml import resolved
+from engine.config.toml import resolve_config
 from engine.data.baselines import sentence_losses
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
@@ -30,18 +30,18 @@ from engine.data.tokenizers import (
     TaggedTokenizer,
     Tokenizer,
     bpe_of,
-    described,
+    describe,
 )
-from engine.data.tokenizers.tagged import language_of, tagged, untagged
-from engine.evaluation.translation import BY_CHARACTER, words_of
+from engine.data.tokenizers.tagged import add_tag, language_of, remove_tag
+from engine.evaluation.translation import CHARACTER_BLEU_NOTE, bleu_tokenizer
 from engine.generation.translation import both_specials
-from engine.runs.records import DataFacts, Example, ProbeFacts
+from engine.runs.records import DataFacts, ExamplePrompt, ProbeFacts
 from engine.tasks.samples import RowSampler, translation_sampler
 from engine.tasks.scorers import ScoredSplit, TranslationScorer
 from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
 
-SHOWN = 5  # held-out sentences among the examples
-OWN = "test"  # the split that files of your own count as
+N_EXAMPLES = 5  # held-out sentences among the examples
+OWN_SPLIT = "test"  # the split that files of your own count as
 SPLITS = ("train", "validation", "test")  # any other is a probe
 
 
@@ -50,12 +50,12 @@ class TranslationTask(Task):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
-    reads = ParallelCorpus
-    scores: ClassVar[type[TranslationScorer]] = TranslationScorer
+    corpus_class = ParallelCorpus
+    scorer_class: ClassVar[type[TranslationScorer]] = TranslationScorer
 
     @classmethod
-    def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
+    def from_corpus(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = make_tokenizer(corpus, config) if given is None else _inherited_tokenizer(given, corpus)
         most = config.task.longest_source(config)
         encoded = {
             name: EncodedPairs(
@@ -64,8 +64,8 @@ class TranslationTask(Task):
             for name, pairs in corpus.splits.items()
         }
         task = cls(corpus, tokenizer, encoded)
-        task._fitting(config)
-        for name in ("validation", *task._probes()):
+        task._fitting_pairs(config)
+        for name in ("validation", *task._probe_splits()):
             task._require_positions(config, name)
         return task
 
@@ -97,17 +97,17 @@ class TranslationTask(Task):
                     "{file}: line {line}: must start with the tag of the language to translate into: {known}",
                     file=files["source"][:200],
                     line=untold,
-                    known=one_of(tagged("…", tag) for tag in tags),
+                    known=join_or(add_tag("…", tag) for tag in tags),
                 )
             )
         corpus = ParallelCorpus(
-            files["source"], "", "", ("source", *(tags or own.facts.languages[-1:] or ("target",))), {OWN: pairs}
+            files["source"], "", "", ("source", *(tags or own.facts.languages[-1:] or ("target",))), {OWN_SPLIT: pairs}
         )
         sources, targets = encoded
         most = own.config.task.longest_source(own.config)
-        task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
+        task = cls(corpus, tokenizer, {OWN_SPLIT: EncodedPairs(_cut(sources, most), targets)})
         seen = cls.own_overlap(cls.training_split(own), pairs)
-        return replace(task.scorer(own.config, own.device, OWN), own=True, overlap=seen)
+        return replace(task.scorer(own.config, own.device, OWN_SPLIT), scores_own_files=True, overlap=seen)
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         pairs, encoded = self.corpus.splits[split], self.encoded[split]
@@ -115,14 +115,14 @@ class TranslationTask(Task):
         keys = ("source", "target", "source_tokens", "target_tokens")
         return (dict(zip(keys, row, strict=True)) for row in sides)
 
-    def predicted(self, split: str) -> int:
+    def n_predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included
 
     @staticmethod
     def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
         return pair_overlap(train, held_out, split)
 
-    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         tokenizer = self.tokenizer
         needed = require_vocabulary(config, self.vocab_size, "tokens")
         sources = config.needed_tokens(tokenizer.source.vocab_size)
@@ -138,14 +138,17 @@ class TranslationTask(Task):
                 )
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        known, tokens = Rows(steps, None if config.data.shared_vocabulary else sources), self.predicted("train")
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
+        known, tokens = (
+            RowCorpusFacts(steps, None if config.data.shared_vocabulary else sources),
+            self.n_predicted("train"),
+        )
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
-        held_out_sources = self.corpus.splits["validation"].sources[:SHOWN]
-        return DataFacts.made(
+        held_out_sources = self.corpus.splits["validation"].sources[:N_EXAMPLES]
+        return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
             languages=tuple(self.corpus.languages),
@@ -155,53 +158,53 @@ class TranslationTask(Task):
                 name: {
                     "pairs": len(pairs),
                     "characters": sum(len(text) for text in pairs.targets),
-                    "tokens": self.predicted(name),
+                    "tokens": self.n_predicted(name),
                     "source_tokens": int(self.encoded[name].lengths[:, 0].sum()),
                 }
                 for name, pairs in self.corpus.splits.items()
             },
             left_out=len(self.encoded["train"]) - len(batches.pairs),
-            padding=round(batches.padding, 4),
+            padding=round(batches.padding_share, 4),
             vocabulary=self.vocab_size,
             source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             examples=(
                 *(
-                    Example.made(source=source, origin=english("a training sentence"))
+                    ExamplePrompt.create(source=source, origin=english("a training sentence"))
                     for source in self.corpus.examples
                 ),
-                *(Example.made(source=source, origin=english("held out")) for source in held_out_sources),
+                *(ExamplePrompt.create(source=source, origin=english("held out")) for source in held_out_sources),
             ),
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(name=name, description=english("sentences translated exactly"), n=n, chance=None)
-                for name, n in self._probed().items()
+                ProbeFacts.create(name=name, description=english("sentences translated exactly"), n=n, chance=None)
+                for name, n in self._probe_sizes().items()
             ),
         )
 
     def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
         objective = make_objective(config, self.vocab_size)
-        return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
+        return PairBatches(self._fitting_pairs(config), config, objective, both_specials(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
         """The scorer of a split; `InputError` for a pair longer than the learned positions."""
         self._require_positions(config, split)
-        probes = {name: self._scored(name) for name in self._probes()}
+        probes = {name: self._encoded_split(name) for name in self._probe_splits()}
         language = "" if self.corpus.tags else self.corpus.languages[-1]
-        encoded, records = self._scored(split), self.records
-        return self.scores(config, encoded, probes, self.tokenizer, device, language, records=records)
+        encoded, records = self._encoded_split(split), self.records
+        return self.scorer_class(config, encoded, probes, self.tokenizer, device, language, records=records)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
-        if any(words_of(one) != words_of(one, installed=False) for one in self.corpus.languages[1:]):
-            yield Lint("data.corpus", BY_CHARACTER)
-        most = _most_tokens(config)
+        if any(bleu_tokenizer(one) != bleu_tokenizer(one, installed=False) for one in self.corpus.languages[1:]):
+            yield Lint("data.corpus", CHARACTER_BLEU_NOTE)
+        most = _training_limits(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
         for split, said in (
@@ -240,7 +243,7 @@ class TranslationTask(Task):
     def _require_positions(self, config: RunConfig, split: str) -> None:
         """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
         model, lengths = config.model, _lengths(self.encoded[split], config)
-        room = _room(config)
+        room = _context_limits(config)
         over = int((lengths > room).any(1).sum())
         if not POSITIONS[model.position].bounded or not over:
             return
@@ -270,19 +273,19 @@ class TranslationTask(Task):
             )
         )
 
-    def _scored(self, split: str) -> ScoredSplit:
+    def _encoded_split(self, split: str) -> ScoredSplit:
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])
 
-    def _probed(self) -> dict[str, int]:
+    def _probe_sizes(self) -> dict[str, int]:
         """Return the number of pairs by probe: per target language, if there are several, and per further split."""
-        apart = {f"to_{one}": len(self.corpus.splits["validation"].to(one)) for one in self.corpus.tags}
-        return apart | {name: len(pairs) for name, pairs in self._probes().items()}
+        apart = {f"to_{one}": len(self.corpus.splits["validation"].for_language(one)) for one in self.corpus.tags}
+        return apart | {name: len(pairs) for name, pairs in self._probe_splits().items()}
 
-    def _probes(self) -> dict[str, EncodedPairs]:
+    def _probe_splits(self) -> dict[str, EncodedPairs]:
         return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
 
-    def _fitting(self, config: RunConfig) -> EncodedPairs:
-        pairs, most = self.encoded["train"], _most_tokens(config)
+    def _fitting_pairs(self, config: RunConfig) -> EncodedPairs:
+        pairs, most = self.encoded["train"], _training_limits(config)
         fits = (_lengths(pairs, config) <= most).all(1)
         if not fits.any():
             raise InputError(
@@ -294,7 +297,7 @@ class TranslationTask(Task):
                     most2=most[1],
                 )
             )
-        return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+        return pairs if fits.all() else pairs.select(np.flatnonzero(fits).tolist())
 
 
 def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
@@ -303,22 +306,22 @@ def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
 
 def _lengths(pairs: EncodedPairs, config: RunConfig) -> NDArray[np.int64]:
     """(n, 2) tokens of source and target; for a decoder (n, 3), since it reads both together."""
-    return pairs.lengths if config.has_source else np.hstack((pairs.lengths, pairs.joined))
+    return pairs.lengths if config.has_source else np.hstack((pairs.lengths, pairs.joined_lengths))
 
 
-def _room(config: RunConfig) -> NDArray[np.int64]:
+def _context_limits(config: RunConfig) -> NDArray[np.int64]:
     model = config.model
     return np.array([model.source_tokens, model.context_length] if config.has_source else [model.context_length] * 3)
 
 
-def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
-    most = _room(config)
+def _training_limits(config: RunConfig) -> NDArray[np.int64]:
+    most = _context_limits(config)
     if config.data.max_length is not None:
         most[:2] = np.minimum(most[:2], config.data.max_length)
     return most
 
 
-def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
+def _inherited_tokenizer(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
     if not given.is_pair:
         raise InputError(
@@ -326,7 +329,7 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
                 "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
                 "({described}): its weights were trained on different tokens",
                 kind=given.kind,
-                described=told(described(given)),
+                described=told(describe(given)),
             )
         )
     for side, tokenizer in (("source", given.source), ("target", given.target)):
@@ -352,11 +355,11 @@ def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
     splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
     texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]
     if corpus.tags:
-        texts[0] = [untagged(text) for text in dict.fromkeys(texts[0])]
+        texts[0] = [remove_tag(text) for text in dict.fromkeys(texts[0])]
     if config.data.shared_vocabulary:
         texts = [[*texts[0], *texts[1]]]
     made: list[Tokenizer] = [
-        CharacterTokenizer.of(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts
+        CharacterTokenizer.from_texts(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts
     ]
     if not corpus.tags:
         return PairTokenizer(made[0], made[-1])

@@ -15,25 +15,25 @@ import torch
 
 from engine import capabilities
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, TakenOver, listed
+from engine.base.errors import InputError, RunTakenOver, comma_separated
 from engine.base.language import english, tr
 from engine.base.progress import listening
 from engine.base.recorded_text import told
 from engine.base.threads import usable_cores, usable_cpus
-from engine.config.keys import edits
+from engine.config.keys import changed_settings
 from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
-from engine.config.toml import shown_or_unset
-from engine.data.catalogue import portable
+from engine.config.toml import short_repr_or_unset
+from engine.data.catalogue import portable_name
 from engine.model import size
 from engine.model.devices import default_threads, environment
 from engine.model.heads import SelfAttention
-from engine.model.numerics import bf16_slowdown, chosen_precision, compiles
+from engine.model.numerics import bf16_slowdown, chosen_precision, compiles_step
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
-from engine.ranks import END, STEP, Group, Ranks, joined
+from engine.ranks import END, STEP, ProcessGroup, Ranks, join_ranks
 from engine.runs.control import Control, Diverged, StopRequested
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
@@ -43,10 +43,10 @@ from engine.runs.verdict import OK, SUSPICIOUS
 from engine.runs.writer import RunWriter
 from engine.tasks.task import make_task, task_of_run
 from engine.training import checkpoint
-from engine.training.init_from import InitFrom
+from engine.training.init_from import ParentCheckpoint
 from engine.training.parts import RunParts
 from engine.training.step import Stepper
-from engine.training.trainer import Trainer, prepare
+from engine.training.trainer import Trainer, prepare_process
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
 MAX_BF16_SLOWDOWN = 1.2  # times as long as in fp32; beyond that, a run warns
@@ -54,7 +54,7 @@ EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may 
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyRun:
     trainer: Trainer
     path: Path
     lints: Sequence[Lint] = field(default_factory=list)
@@ -69,14 +69,14 @@ def assemble(
     device: str = "auto",
     command: str = "",
     control: Control | None = None,
-) -> Ready:
+) -> ReadyRun:
     """Load and build the parts of an unresolved config, and open its run directory.
 
     `name` is by default the preset's, with a number if that is taken; named corpora are looked for in `data_dir` first;
     `command` goes into run.json. `InputError`: anything wrong with config, data, name or device. `StopRequested`: a
     stop was requested meanwhile; nothing is left behind.
     """
-    control, ranks = control or Control(), joined(device)
+    control, ranks = control or Control(), join_ranks(device)
     if name is not None:
         check_name(name)
     parts = _load(config, runs_dir, data_dir, ranks, control)
@@ -96,21 +96,21 @@ def begin(
     device: str = "auto",
     control: Control | None = None,
     launch: str = "process",
-) -> Ready:
-    """Take a queued run and make it ready. If anything is wrong with it, it has failed.
+) -> ReadyRun:
+    """Claim a queued run and make it ready to train. If anything is wrong with it, its state becomes failed.
 
     Raises as `assemble`, and if it is not queued; after a stop request `resume` starts it.
     """
-    control, ranks = control or Control(), joined(device)
+    control, ranks = control or Control(), join_ranks(device)
     writer = RunWriter.adopt(run, launch=launch)
     try:
         parts = _load(RunReader(run).config, run.parent, data_dir, ranks, control)
-        writer.keep_config(parts.config)
+        writer.write_config(parts.config)
         return _open(parts, writer, control, ranks)
     except StopRequested:
         writer.close("interrupted", english("stopped before it began"))
         raise
-    except TakenOver:
+    except RunTakenOver:
         writer.release()
         raise
     except BaseException as error:
@@ -127,7 +127,7 @@ def resume(
     control: Control | None = None,
     launch: str = "thread",
     handed_over: bool = False,
-) -> Ready:
+) -> ReadyRun:
     """Return a run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
     A run that ended before its first checkpoint is started over from its config: every draw is seeded, so it becomes
@@ -149,13 +149,13 @@ def resume(
                 command=reader.command("delete"),
             )
         ) from None
-    capabilities.require(config, str(run / "config.toml"))
+    capabilities.require_valid(config, str(run / "config.toml"))
     if reader.status.state == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
         raise InputError(
             tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
         )
-    ranks = joined(device)
+    ranks = join_ranks(device)
     where = ranks.device
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
@@ -170,17 +170,17 @@ def resume(
         if checkpoint.never_saved(reader):
             parts = _load(config, run.parent, data_dir, ranks, control)
             writer.begin_again()
-            writer.keep_config(parts.config)
+            writer.write_config(parts.config)
             text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
             writer.event("begun again", text)
             ready = _open(parts, writer, control, ranks)
             return replace(ready, lints=[Lint(reader.name, text), *ready.lints])
         folder, damaged = checkpoint.newest_intact(run)
         lints = _require_settings(reader, folder)
-        control.heed()
-        with listening(lambda *far: control.heed()):
+        control.raise_if_stopped()
+        with listening(lambda *far: control.raise_if_stopped()):
             task = task_of_run(reader, data_dir)
-        control.heed()
+        control.raise_if_stopped()
         recorded = reader.data
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
             raise InputError(
@@ -190,11 +190,11 @@ def resume(
                     name2=reader.name,
                 )
             )
-        config = _as_begun(config, reader, where)
-        capabilities.require_ranks(config, ranks.size)
-        model = built(config, config.needed_tokens(task.vocab_size), where)
+        config = _pin_auto_settings(config, reader, where)
+        capabilities.require_even_ranks(config, ranks.size)
+        model = build_network(config, config.needed_tokens(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
-        parts = RunParts(config, task, model, task.sampler(config), lints, asked=reader.config)
+        parts = RunParts(config, task, model, task.sampler(config), lints, requested_config=reader.config)
         trainer = Trainer(parts, facts, writer, control, ranks)
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
@@ -217,9 +217,9 @@ def resume(
     if config.train.accumulation > 3 and any(attempt.ranks is None for attempt in attempts):
         differs.append(english("gradients were added up in another order"))
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
-    writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
-    writer.status(device=str(where), ranks=ranks.size)
-    return Ready(trainer, run, lints)
+    writer.write(Environment.create(attempts=(*attempts, now.model_copy(update=exact))))
+    writer.update_status(device=str(where), ranks=ranks.size)
+    return ReadyRun(trainer, run, lints)
 
 
 def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
@@ -227,14 +227,19 @@ def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
     none there: compare what other files say of them, and return a warning.
     """
     recorded = checkpoint.settings_of(folder)
-    changed = dict(_contradictions(reader, folder)) if recorded is None else edits(recorded, reader.config)
+    changed = dict(_contradictions(reader, folder)) if recorded is None else changed_settings(recorded, reader.config)
     if not changed:
         text = english("an earlier version saved no settings: only edits to steps, rates, shapes and data are noticed")
         return [Lint("config.toml", text)] if recorded is None else []
     start = ("run", "--config", reader.path / "config.toml", "--set", f"{INIT_FROM}={reader.name}@last")
     again = command_line(*start, runs_dir=reader.path.parent)
-    differs = listed(
-        tr("{key} was {was} and is now {found}", key=key[:80], was=shown_or_unset(was), found=shown_or_unset(found))
+    differs = comma_separated(
+        tr(
+            "{key} was {was} and is now {found}",
+            key=key[:80],
+            was=short_repr_or_unset(was),
+            found=short_repr_or_unset(found),
+        )
         for key, (was, found) in changed.items()
     )
     raise InputError(
@@ -261,23 +266,23 @@ def _contradictions(reader: RunReader, folder: Path) -> Iterator[tuple[str, tupl
                 yield tr("learning rate at step {step}", step=step), (was, now)
 
 
-def follow(ranks: Group, data_dir: Path | None = None) -> None:
+def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> None:
     """Train as one of the other ranks: build what rank 0 has built, take up its first checkpoint, and do as it orders.
     `RankLost`: another rank ended.
     """
-    folder = ranks.checkpoint()
+    folder = ranks.receive_checkpoint()
     if folder is None:
         return
     reader = RunReader(folder.parents[1])
-    config = _as_begun(reader.config, reader, ranks.device)
+    config = _pin_auto_settings(reader.config, reader, ranks.device)
     task = task_of_run(reader, data_dir)
-    model = built(config, config.needed_tokens(task.vocab_size), ranks.device)
+    model = build_network(config, config.needed_tokens(task.vocab_size), ranks.device)
     stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks)
     scorer = task.scorer(config, ranks.device)
     scorer.ranks = ranks
-    prepare(config, ranks.device)
+    prepare_process(config, ranks.device)
     checkpoint.load_state(folder, model, stepper.optimizer)
-    while (order := ranks.hear())[0] != END:
+    while (order := ranks.receive_order())[0] != END:
         with suppress(StopRequested, torch.OutOfMemoryError, Diverged):  # rank 0 has it too, and says what is next
             if order[0] == STEP:
                 stepper.step(order[1], pieces=order[2])
@@ -288,32 +293,32 @@ def follow(ranks: Group, data_dir: Path | None = None) -> None:
 
 def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks, control: Control) -> RunParts:
     named = f"preset '{config.preset}'" if config.preset else "config"
-    capabilities.require(config, named)
-    capabilities.require_ranks(config, ranks.size)
+    capabilities.require_valid(config, named)
+    capabilities.require_even_ranks(config, ranks.size)
     where = ranks.device
-    source = InitFrom.find(config, runs_dir)
-    control.heed()
-    with listening(lambda *far: control.heed()):  # a large text takes minutes to encode
+    source = ParentCheckpoint.find(config, runs_dir)
+    control.raise_if_stopped()
+    with listening(lambda *far: control.raise_if_stopped()):  # a large text takes minutes to encode
         task = make_task(config, data_dir, None if source is None else source.tokenizer)
-    control.heed()
-    config = task.resolved(config, named, default_threads())
+    control.raise_if_stopped()
+    config = task.resolve_config(config, named, default_threads())
     # The run's own config must find its files from anywhere.
-    config = capabilities.with_value(config, "data.corpus", portable(config.data.corpus, config.task.corpus))
+    config = capabilities.with_value(config, "data.corpus", portable_name(config.data.corpus, config.task.corpus))
     if config.data.tokenizer_from is not None:
         whole = str(Path(config.data.tokenizer_from).expanduser().resolve())
         config = capabilities.with_value(config, "data.tokenizer_from", whole)
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
     lints = [*task.lints(config), *machine_lints(config, where)]
-    model = built(config, config.needed_tokens(task.vocab_size), where)
-    said, more = ([], []) if source is None else source.begin(model, config, task, data_dir)
+    model = build_network(config, config.needed_tokens(task.vocab_size), where)
+    said, more = ([], []) if source is None else source.initialize(model, config, task, data_dir)
     lints += more
-    with listening(lambda *far: control.heed()):
+    with listening(lambda *far: control.raise_if_stopped()):
         overlap = task.overlap
-    if overlap is not None and overlap.worth_saying:
+    if overlap is not None and overlap.is_reportable:
         lints.append(Lint("data.corpus", overlap.verdict.why))
     lints += [Lint("data.corpus", one.why) for one in task.data_verdicts() if one.verdict == SUSPICIOUS]
-    control.heed()
+    control.raise_if_stopped()
     origin = None if source is None else source.origin
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
 
@@ -350,7 +355,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         yield Lint("train.precision", text)
 
 
-def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
+def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
     """Return the model on its device; raise `InputError` if it does not fit into memory."""
     count = size.parameter_count(config.model, vocab_size)
     try:
@@ -369,14 +374,14 @@ def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
         ) from None
 
 
-def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> Ready:
+def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:
     config, task, model = parts.config, parts.task, parts.model
     if parts.origin is not None:
-        writer.born({"from": parts.origin.model_dump(by_alias=True)})
-    shape = BatchShape.of_batch(parts.batches.batch(*parts.batches.largest()))
+        writer.add_facts({"from": parts.origin.model_dump(by_alias=True)})
+    shape = BatchShape.from_batch(parts.batches.batch(*parts.batches.largest_batch()))
     writer.write(model_facts(config, model, shape))
     facts = task.facts(config)
-    control.heed()
+    control.raise_if_stopped()
     writer.write(facts)
     for verdict in task.data_verdicts():
         if verdict.verdict != OK:
@@ -385,14 +390,14 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     averaged = ranks.size > 1 and config.train.exact_sum == "off"
     why_not = english("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None
     exact = {"bit_exact": not averaged, "why_not": why_not}
-    writer.write(Environment.made(attempts=(first.model_copy(update=exact),)))
+    writer.write(Environment.create(attempts=(first.model_copy(update=exact),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())
-    writer.status(device=str(parts.device), ranks=ranks.size)
-    for text in parts.said:
+    writer.update_status(device=str(parts.device), ranks=ranks.size)
+    for text in parts.init_messages:
         writer.event("init_from", text)
     for warning in parts.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    return Ready(Trainer(parts, facts, writer, control, ranks), writer.path, parts.lints)
+    return ReadyRun(Trainer(parts, facts, writer, control, ranks), writer.path, parts.lints)
 
 
 def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFacts:
@@ -403,11 +408,11 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
     assert isinstance(attention, SelfAttention)
     at, dtype = Positions.consecutive(config.window_targets), torch.bfloat16 if precision == "bf16" else torch.float32
     heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
-    backend = attention.kernel(heads, at)
-    return ModelFacts.made(
+    backend = attention.kernel_name(heads, at)
+    return ModelFacts.create(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         components=size.parameters(config.model, model.vocab_size),
-        flops_per_token=size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
+        flops_per_token=size.flops_per_token(config.model, model.vocab_size, BatchShape.from_config(config).rows),
         memory_bytes=memory_bytes(config, model.vocab_size, shape),
         largest_batch=LargestBatch(**asdict(shape)),
         built={
@@ -417,12 +422,12 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
             "backend": backend,
             "precision": precision,
             "fp32_matmul": config.train.fp32_matmul,
-            "compiled": compiles(config, device),
+            "compiled": compiles_step(config, device),
         },
     )
 
 
-def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
+def _pin_auto_settings(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
     """The config with what "auto" meant for precision and compiling when the run began on this kind of device: a later
     version or another GPU may choose differently, and a run must not change its arithmetic.
     """

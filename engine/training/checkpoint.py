@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from engine import capabilities
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, listed, reason
+from engine.base.errors import InputError, comma_separated, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_plain, read_plain
 from engine.config import Tables
@@ -31,7 +31,7 @@ from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.model.transformer import NETWORKS, Network, SkipInit, build_model
-from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
+from engine.runs.files import SCHEMA, read_json, replace_non_finite, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord
 from engine.training.optimizer import EMA, state_names
@@ -49,8 +49,8 @@ LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one i
 LONGEST_HEADER = 16 << 20  # bytes of names and shapes
 Shape = tuple[int, ...]
 # These have only weights and tokenizer: they cannot be resumed.
-AVERAGE, MOVING = "average", "ema"
-AVERAGES = (AVERAGE, MOVING)
+AVERAGE, MOVING_AVERAGE = "average", "ema"
+AVERAGES = (AVERAGE, MOVING_AVERAGE)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class TrainerState:
 
     def to_json(self) -> str:
         fields = {name: value.dump() if isinstance(value, Record) else value for name, value in vars(self).items()}
-        return json.dumps(finite({"schema": STATE_SCHEMA, **fields}), allow_nan=False)
+        return json.dumps(replace_non_finite({"schema": STATE_SCHEMA, **fields}), allow_nan=False)
 
     @classmethod
     def from_json(cls, data: Any) -> "TrainerState":
@@ -98,7 +98,7 @@ class TrainerState:
                 raise ValueError(f"'{name}' is {data[name]!r}")
         if not all(isinstance(length, int) and length >= 0 for length in data["offsets"].values()):
             raise ValueError(tr("'offsets' is {data!r}", data=data["offsets"]))
-        records = {name: kind.made(**data[name]) for name, kind in scored.items() if data[name] is not None}
+        records = {name: kind.create(**data[name]) for name, kind in scored.items() if data[name] is not None}
         return cls(**{name: data[name] for name in names} | records)
 
 
@@ -148,13 +148,13 @@ def save(
     name = folder_name(state.step)
     final = parent / name
     if final.exists():
-        if damage(final) is None:
-            point(run, "last", state.step)
+        if find_damage(final) is None:
+            set_pointer(run, "last", state.step)
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: it may be worth inspecting
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
     _write(final, state.step, tensors, {STATE: state.to_json()}, provenance, check)
-    point(run, "last", state.step)
+    set_pointer(run, "last", state.step)
     return name
 
 
@@ -194,14 +194,14 @@ def _write(
 
 def save_average(run: Path, model: nn.Module, provenance: Provenance, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model, save it as `average` and return their steps."""
-    folders = steps_saved(run)[-how_many:]
+    folders = step_folders(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
     for folder in folders:
         for name, value in load_tensors(folder / WEIGHTS).items():
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
     steps = [int(folder.name[5:]) for folder in folders]
-    _put_and_write(run, AVERAGE, steps[-1], model, mean, provenance)
+    _save_averaged(run, AVERAGE, steps[-1], model, mean, provenance)
     return steps
 
 
@@ -213,10 +213,10 @@ def save_moving_average(
         name: optimizer.state.get(weight, {}).get(EMA, weight).detach().cpu().contiguous()
         for name, weight in model.named_parameters()
     }
-    _put_and_write(run, MOVING, step, model, average, provenance)
+    _save_averaged(run, MOVING_AVERAGE, step, model, average, provenance)
 
 
-def _put_and_write(
+def _save_averaged(
     run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], provenance: Provenance
 ) -> None:
     put_weights(model, weights)
@@ -225,7 +225,7 @@ def _put_and_write(
     _write(final, step, {WEIGHTS: weights}, {}, provenance)
 
 
-def point(run: Path, which: Literal["last", "best"], step: int) -> None:
+def set_pointer(run: Path, which: Literal["last", "best"], step: int) -> None:
     """Name the checkpoint of a step as the newest or the best; a kill may come between writing one and this."""
     write_atomic(run / "checkpoints" / which, folder_name(step) + "\n")
 
@@ -233,20 +233,20 @@ def point(run: Path, which: Literal["last", "best"], step: int) -> None:
 def prune(run: Path, keep_last: int) -> None:
     parent = run / "checkpoints"
     kept = {_pointer(parent, "best"), _pointer(parent, "last")}
-    for path in steps_saved(run)[:-keep_last]:
+    for path in step_folders(run)[:-keep_last]:
         if path.name not in kept:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def steps_saved(run: Path) -> list[Path]:
+def step_folders(run: Path) -> list[Path]:
     return sorted((run / "checkpoints").glob("step-????????"))
 
 
 def newest_intact(run: Path) -> tuple[Path, list[str]]:
     """Return the newest intact checkpoint, and what is wrong with newer ones; raise `InputError` if there is none."""
     wrong: list[str] = []
-    for folder in reversed(steps_saved(run)):
-        found = damage(folder)
+    for folder in reversed(step_folders(run)):
+        found = find_damage(folder)
         if found is None:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
@@ -263,7 +263,7 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
 def never_saved(reader: RunReader) -> bool:
     """Return whether a run ended before its first checkpoint, so starting it over loses no step."""
     metrics = reader.path / "metrics.jsonl"
-    saved = reader.status.checkpoint is not None or steps_saved(reader.path)
+    saved = reader.status.checkpoint is not None or step_folders(reader.path)
     return not saved and not (metrics.exists() and metrics.stat().st_size)
 
 
@@ -316,17 +316,21 @@ def find(reader: RunReader, which: str) -> Path:
         name = which
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
-    steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
-    there = tr("it has best, last and steps {steps}", steps=listed(steps[-8:])) if steps else tr("it has none at all")
+    steps = [str(int(path.name[5:])) for path in step_folders(reader.path) if path.name[5:].isdecimal()]
+    there = (
+        tr("it has best, last and steps {steps}", steps=comma_separated(steps[-8:]))
+        if steps
+        else tr("it has none at all")
+    )
     raise InputError(
         tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
     )
 
 
-def intact(reader: RunReader, which: str) -> Path:
+def find_intact(reader: RunReader, which: str) -> Path:
     """`find`; raise `InputError` if the checkpoint is damaged."""
     folder = find(reader, which)
-    if (wrong := damage(folder)) is not None:
+    if (wrong := find_damage(folder)) is not None:
         raise InputError(
             tr(
                 "{folder}: {wrong}; `{command}` shows which checkpoints are intact",
@@ -338,7 +342,7 @@ def intact(reader: RunReader, which: str) -> Path:
     return folder
 
 
-def damage(folder: Path) -> str | None:
+def find_damage(folder: Path) -> str | None:
     """Return briefly what is wrong with a checkpoint's files; None if all are as written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
@@ -386,13 +390,13 @@ def load_network(
     """Load a run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint. `read_as`:
     another network that takes the same weights, for a longer context say.
     """
-    folder = intact(reader, which)
+    folder = find_intact(reader, which)
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config, said = reader.config, reader.path / "config.toml"
-    capabilities.require(config, str(said))
+    capabilities.require_valid(config, str(said))
     if tokenizer.is_pair != (config.task.corpus == "pairs"):
         raise InputError(
-            tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.does)
+            tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.action)
         )
     if read_as is not None:
         config = config.model_copy(update={"model": read_as})

@@ -13,7 +13,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 from engine.base import threads
 from engine.ranks import end_with_parent
-from engine.runs.process import PARENT
+from engine.runs.process import PARENT_VARIABLE
 
 ATTACHED = "--attached"  # end with the process that started this one
 
@@ -22,8 +22,8 @@ def main(words: list[str]) -> int:
     if words[:1] == [ATTACHED]:
         end_with_parent()
         words = words[1:]
-    os.environ[PARENT] = str(os.getpid())  # for the ranks
-    logging.disable(logging.ERROR)  # the log's last line is what a rank says, not that it failed
+    os.environ[PARENT_VARIABLE] = str(os.getpid())  # for the ranks
+    logging.disable(logging.ERROR)  # so that a log ends with a rank's own message, not with a report of its failure
     try:
         asked = run.parse_args(words)  # type: ignore[no-untyped-call]
         if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from engine import capabilities
-from engine.base.errors import InputError, listed
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.keys import diff
@@ -21,10 +21,10 @@ from engine.config.lints import Lint
 from engine.config.model import PARTS
 from engine.config.schema import RunConfig
 from engine.config.schemes import POSITIONS
-from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
+from engine.data.tokenizers import AnyTokenizer, describe, difference, read_tokenizer
 from engine.model.transformer import Network
 from engine.runs.files import read_json
-from engine.runs.lineage import INIT_FROM, found_again, located, origin_of, setting
+from engine.runs.lineage import INIT_FROM, find_init_run, origin_of, portable_init_from, setting
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from engine.runs.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
@@ -33,30 +33,46 @@ from engine.training import checkpoint
 from engine.training.checkpoint import Shape
 from engine.training.self_check import DROPOUTS
 
-SHOWN = 4  # weights that do not fit, each named
+MAX_SHOWN = 4  # weights that do not fit, each named
 MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 # Parameters whose rows are tokens; those of a source that has a vocabulary of its own.
 TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias"), "source_embedding.weight"
 # Model settings that may differ silently: they affect only training, or the initial weights.
 HARMLESS = (
     *(*DROPOUTS, "init", "init_std", "embedding_std", "position_init"),
-    *(name for name, row in PARTS.items() if row.acts == "at the start"),
+    *(name for name, row in PARTS.items() if row.acts_when == "at the start"),
     *("vocab_size", "source_vocab_size", "classes"),
 )
 POSITION = "model.position"
-OF_A_SCHEME = tuple(
+SCHEME_SETTINGS = tuple(
     f"model.{name}" for name in ("rope_base", "rope_pairing", "relative_max_distance", "t5_buckets", "t5_max_distance")
 )
-PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
+SCHEME_MODULES, POSITION_TABLE = (
+    {"positions", "scheme"},
+    "positions.table.weight",
+)  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
-READ_BY = ("tokenizer", "bpe_size", "words_size", "shared_vocabulary")  # data settings that determine the tokens
-Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
+TOKENIZER_SETTINGS = (
+    "tokenizer",
+    "bpe_size",
+    "words_size",
+    "shared_vocabulary",
+)  # data settings that determine the tokens
+RowMapping = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
-SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
+SERIOUS_BADGES = (
+    LEAK,
+    BROKEN,
+    NO_ORDER,
+    INERT,
+    IMPLAUSIBLE,
+    DIVERGED,
+    NOT_LEARNING,
+)  # badges the next run should know about
 
 
 @dataclass(frozen=True)
-class InitFrom:
+class ParentCheckpoint:
     """The run that another starts from, and its checkpoint to copy."""
 
     reader: RunReader
@@ -70,25 +86,25 @@ class InitFrom:
         return self.reader.name
 
     @classmethod
-    def find(cls, config: RunConfig, runs_dir: Path) -> "InitFrom | None":
-        """The run that a config starts from, if any, its checkpoint found intact; `InputError` where it cannot be."""
+    def find(cls, config: RunConfig, runs_dir: Path) -> "ParentCheckpoint | None":
+        """Return the run that a config starts from, if any; `InputError`: it, or an intact checkpoint, is missing."""
         if config.train.init_from is None:
             return None
-        reader, which = located(config.train.init_from, runs_dir)
+        reader, which = find_init_run(config.train.init_from, runs_dir)
         try:
-            capabilities.require(reader.config, str(reader.path / "config.toml"))
-            folder = checkpoint.intact(reader, which)
+            capabilities.require_valid(reader.config, str(reader.path / "config.toml"))
+            folder = checkpoint.find_intact(reader, which)
             tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
         except InputError as error:
             raise InputError(f"{setting(config.train.init_from)}: {error}") from None
-        require_same_reading(config, reader.config, reader.name, tokenizer)
+        require_same_tokenizer(config, reader.config, reader.name, tokenizer)
         manifest = read_json(folder / checkpoint.MANIFEST)
         step, sha256 = int(manifest["step"]), str(manifest["sha256"][checkpoint.WEIGHTS])
         settled = reader.state == "finished" or which == checkpoint.AVERAGE  # else its best may move
-        portable = found_again(reader, which if settled else str(step), runs_dir)
+        portable = portable_init_from(reader, which if settled else str(step), runs_dir)
         return cls(reader, folder, origin_of(reader, which, step, sha256), tokenizer, portable)
 
-    def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
+    def initialize(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
         (said, lints), name = self.copy_weights(model, config), self.name
         own = task.own_tokenizer()
@@ -97,7 +113,7 @@ class InitFrom:
         said += [
             english("parent '{name}' is marked {badge}", name=name, badge=badge)
             for badge in self.reader.badges
-            if badge not in SERIOUS
+            if badge not in SERIOUS_BADGES
         ]
         alike = self.reader.config.task.task == config.task.task
         if alike and self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
@@ -105,7 +121,11 @@ class InitFrom:
                 seen = task.overlap_with(task_of_run(self.reader, data_dir))
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
-            share = 0.0 if seen is None else max(seen.known, seen.repeated if seen.repeats else 0.0)
+            share = (
+                0.0
+                if seen is None
+                else max(seen.largest_share, seen.repeated_line_share if seen.has_repeated_lines else 0.0)
+            )
             if share >= MUCH_SEEN:
                 text = english(
                     "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
@@ -148,7 +168,7 @@ class InitFrom:
             shown=shown,
             copied=copied,
             total=total,
-            described=described(self.tokenizer),
+            described=describe(self.tokenizer),
             sha256=self.origin.sha256[:12],
             special_tokens=_special_tokens(config, before),
         )
@@ -168,7 +188,7 @@ class InitFrom:
                         name=name,
                     )
                     yield Lint(INIT_FROM, text)
-            elif key != POSITION and (POSITION not in changed or key not in OF_A_SCHEME):
+            elif key != POSITION and (POSITION not in changed or key not in SCHEME_SETTINGS):
                 text = english(
                     "{key} is {now}, but the weights of '{name}' were trained with {was}",
                     key=key,
@@ -188,7 +208,7 @@ class InitFrom:
                 ),
             )
         for badge in self.reader.badges:
-            if badge in SERIOUS:
+            if badge in SERIOUS_BADGES:
                 yield Lint(
                     INIT_FROM,
                     english(
@@ -199,9 +219,9 @@ class InitFrom:
                 )
 
 
-def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
+def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
     """Refuse a config with a different tokenizer from `before`, the config of the run it starts from."""
-    for key in READ_BY:
+    for key in TOKENIZER_SETTINGS:
         asked, was = getattr(config.data, key), getattr(before.data, key)
         if asked != was and key in (f"{config.data.tokenizer}_size", "tokenizer", "shared_vocabulary"):
             value = str(was).lower() if isinstance(was, bool) else was
@@ -214,14 +234,14 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
                     asked=str(asked).lower(),
                     name=name,
                     value=value,
-                    described=told(described(tokenizer)),
+                    described=told(describe(tokenizer)),
                 )
             )
 
 
 def match_shapes(
     config: RunConfig, own: Mapping[str, Shape], before: RunConfig, saved: Mapping[str, Shape], tokenizer: AnyTokenizer
-) -> tuple[dict[str, Rows], list[Lint]]:
+) -> tuple[dict[str, RowMapping], list[Lint]]:
     """Match the shapes of the saved weights of another run, `before` its config, with `own`, those of a new model.
 
     Return the rows to copy, by parameter, leaving out another position scheme's, and lints on positions that the saved
@@ -230,8 +250,8 @@ def match_shapes(
     changed, tokens = _changed(config, before), _token_rows(config, before, tokenizer)
     names = dict.fromkeys([*own, *saved])
     learned = POSITIONS[config.model.position].bounded  # a position table has a row per place, not per distance
-    fresh = {name for name in names if POSITION in changed and not PLACES.isdisjoint(name.split("."))}
-    rows: dict[str, Rows] = {}
+    fresh = {name for name in names if POSITION in changed and not SCHEME_MODULES.isdisjoint(name.split("."))}
+    rows: dict[str, RowMapping] = {}
     lints, misfits = list[Lint](), list[str]()
     if config.model.classes != before.model.classes:
         fresh |= {name for name in names if name.startswith("head.")}
@@ -252,7 +272,7 @@ def match_shapes(
             )
         )
     for name in (name for name in names if name not in fresh):
-        here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
+        here, there, table = own.get(name), saved.get(name), learned and name.endswith(POSITION_TABLE)
         if here is None:
             misfits.append(tr("{name}: is {there}, should not exist", name=name, there=there))
         elif there is None:
@@ -271,12 +291,12 @@ def match_shapes(
             cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
             misfits.append(tr("{name}: is {there}, must be {here}{cut}", name=name, there=there, here=here, cut=cut))
     if misfits:
-        more = tr("; and {n:,} more", n=len(misfits) - SHOWN) if len(misfits) > SHOWN else ""
-        differs = listed(
+        more = tr("; and {n:,} more", n=len(misfits) - MAX_SHOWN) if len(misfits) > MAX_SHOWN else ""
+        differs = comma_separated(
             tr("{key} differs ({was} there, {now} here)", key=key, was=was, now=now)
             for key, (was, now) in changed.items()
         )
-        shown = "; ".join(misfits[:SHOWN])
+        shown = "; ".join(misfits[:MAX_SHOWN])
         raise InputError(
             tr(
                 "{setting}: its weights do not fit: {shown}{more}: {differs}",
@@ -295,9 +315,9 @@ def _changed(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]
     return {key: pair for key, pair in found if key.startswith("model.") and key.removeprefix("model.") not in HARMLESS}
 
 
-def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -> dict[str, Rows]:
+def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -> dict[str, RowMapping]:
     """Rows of the tokens that both have, by parameter: the text's are numbered alike, special ones go by name."""
-    rows: dict[str, Rows] = {}
+    rows: dict[str, RowMapping] = {}
     sizes = dict.fromkeys(TOKEN_ROWS, tokenizer.vocab_size)
     if tokenizer.is_pair:  # otherwise a source's ids are the text's, modulo a limit
         sizes[SOURCE_ROWS] = tokenizer.source.vocab_size

@@ -5,12 +5,12 @@ from typing import Any
 
 from engine.base.language import english
 from engine.config.schema import RunConfig
-from engine.data.loader import Examples
-from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
+from engine.data.loader import BatchStream
+from engine.evaluation.alarms import check_curves, check_majority, check_same_text, score_verdicts
 from engine.evaluation.checks import leak_probe
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts, Sample, Scores
+from engine.runs.records import DataFacts, EvaluationScores, Sample
 from engine.runs.twins import inert_switches
 from engine.runs.verdict import BROKEN, INERT, LEAK, OK, Verdict, When
 from engine.runs.writer import RunWriter
@@ -18,13 +18,13 @@ from engine.tasks.scorers import evaluation_batch
 from engine.training.parts import RunParts
 from engine.training.self_check import self_check
 
-CURVE = 1_000  # train records, enough for a curve's shape
+CURVE_RECORDS = 1_000  # train records, enough for a curve's shape
 
 
-def probed(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
+def run_leak_probe(config: RunConfig, model: Network, batches: BatchStream, *, when: When, step: int) -> Verdict:
     objective = batches.objective
     rows = max(config.train.batch_size, evaluation_batch(config))  # the most that the model takes at once
-    return leak_probe(model, objective, batches.probed(), objective.vocab_size, when=when, step=step, rows=rows)
+    return leak_probe(model, objective, batches.probe_examples(), objective.vocab_size, when=when, step=step, rows=rows)
 
 
 class Inspector:
@@ -38,14 +38,14 @@ class Inspector:
 
     def probe(self, when: When, step: int) -> None:
         """Probe for leaks. A clean result during training is not recorded; a leak always is."""
-        verdict = probed(self.config, self.model, self.batches, when=when, step=step)
+        verdict = run_leak_probe(self.config, self.model, self.batches, when=when, step=step)
         if when != "evaluation" or verdict.verdict != OK:
             self.writer.verdict(verdict)
         if verdict.verdict != OK and self.leak is None:
             self.leak = verdict
             self.writer.event("leak", verdict.why, step=step)
 
-    def before(self, between: Callable[[], None]) -> Verdict | None:
+    def check_before_training(self, between: Callable[[], None]) -> Verdict | None:
         """Run the checks that are made once, before the first step. `between` may raise to stop.
 
         Return a leak that ends the run; the other checks are then skipped, as a leaking network fails them too.
@@ -57,25 +57,25 @@ class Inspector:
             self._write(verdict)
         return None
 
-    def built(self, **changed: Any) -> None:
+    def update_built(self, **changed: Any) -> None:
         facts = self._reader.model
         self.writer.write(facts.model_copy(update={"built": facts.built | changed}))
 
-    def scores(self, record: Scores, step: int) -> None:
+    def check_scores(self, record: EvaluationScores, step: int) -> None:
         """Check a validation record: too good to be true, or no better than counting?"""
         free = self._reader.leak_free
-        for verdict in of_scores(record, self.facts, self.config, step=step, leak_free=free):
+        for verdict in score_verdicts(record, self.facts, self.config, step=step, leak_free=free):
             self.note(verdict)
         self._curve("evaluation", step)
 
-    def sample(self, record: Sample, step: int) -> None:
-        self.note(same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
+    def check_sample(self, record: Sample, step: int) -> None:
+        self.note(check_same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
 
-    def finished(self, step: int) -> None:
+    def check_finished(self, step: int) -> None:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._curve("after", step)
-        best = self._reader.summary.best or Scores()
-        self.note(majority_only(best, self.facts, step=step))
+        best = self._reader.summary.best or EvaluationScores()
+        self.note(check_majority(best, self.facts, step=step))
         last, average = self._reader.summary.last, self._reader.summary.ema
         if step > 1 and last is not None and average is not None and last.loss == average.loss:
             why = english("the weights and their moving average have the same loss: one was taken for the other")
@@ -95,8 +95,8 @@ class Inspector:
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:
-        metrics = self._reader.follow().load(CURVE)
-        self.note(curve(metrics.train, metrics.validation, when=when, step=step))
+        metrics = self._reader.follow().load(CURVE_RECORDS)
+        self.note(check_curves(metrics.train, metrics.validation, when=when, step=step))
 
     def note(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.base.language import tr
 from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
-from engine.model.initialisation import joined
+from engine.model.initialisation import fused_rows
 from engine.model.numerics import has_bf16
 from engine.model.positions import PositionScheme
 
@@ -27,7 +27,7 @@ DECAYED: dict[str, frozenset[str]] = {
     "all": frozenset({"linear", "embedding", "position", "vector"}),
 }
 
-Group = dict[str, Any]  # as torch takes it
+ParamGroup = dict[str, Any]  # as torch takes it
 EMA = "ema"  # in a weight's optimizer state: its moving average, see `engine.training.step`
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
@@ -64,7 +64,7 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     return groups
 
 
-def place(name: str, kind: str) -> str:
+def lr_group(name: str, kind: str) -> str:
     """Return which of `matrix_lr`, `embedding_lr` and `head_lr` applies to a parameter: "matrix", "embedding" or
     "head"; "" for gains, biases and positions.
     """
@@ -78,11 +78,11 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
     rate or update rule differ; `scale` multiplies the scheduled rate, `keeps` names the optimizer state of a weight.
     """
     named, kinds = dict(model.named_parameters()), parameter_kinds(model)
-    groups: list[Group] = []
+    groups: list[ParamGroup] = []
     for decay, names in decay_groups(model, config.decay).items():
         places: dict[str, list[str]] = {}
         for name in names:
-            at = place(name, kinds[name])
+            at = lr_group(name, kinds[name])
             apart = _rate(config, at) is not None or (config.kind == "muon" and at == "matrix")
             places.setdefault(at if apart else "", []).append(name)
         for at, those in places.items():
@@ -96,10 +96,10 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
             }
             if config.kind == "muon" and at == "matrix":
                 assert isinstance(model.config, ModelConfig)
-                group["rows"] = [joined(model.config, name) or [named[name].shape[0]] for name in those]
+                group["rows"] = [fused_rows(model.config, name) or [named[name].shape[0]] for name in those]
             groups.append(group)
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return OPTIMIZER[config.kind](groups, config, fused)
+    return OPTIMIZER_BUILDERS[config.kind](groups, config, fused)
 
 
 def _rate(config: OptimizerConfig, at: str) -> float | None:
@@ -107,7 +107,7 @@ def _rate(config: OptimizerConfig, at: str) -> float | None:
 
 
 def _state_names(config: OptimizerConfig, at: str) -> tuple[str, ...]:
-    """Return the keys of the optimizer state of a weight at a `place`."""
+    """Return the keys of the optimizer state of a weight of an `lr_group`."""
     if config.kind == "lion":
         return ("exp_avg",)
     if config.kind == "sgd" or (config.kind == "muon" and at == "matrix"):
@@ -134,7 +134,7 @@ class CustomOptimizer(torch.optim.Optimizer, ABC):
             self.update(group)
 
     @abstractmethod
-    def update(self, group: Group) -> None:
+    def update(self, group: ParamGroup) -> None:
         """Update the parameters of a group."""
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
@@ -144,7 +144,7 @@ class CustomOptimizer(torch.optim.Optimizer, ABC):
         moment: Tensor = self.state[weight][name]
         return moment
 
-    def put(self, tensor: Tensor, value: Tensor) -> None:
+    def write_if_finite(self, tensor: Tensor, value: Tensor) -> None:
         if self.found_inf is None:
             tensor.copy_(value)
         else:
@@ -154,18 +154,18 @@ class CustomOptimizer(torch.optim.Optimizer, ABC):
 class Lion(CustomOptimizer):
     """The sign of the momentum: every weight moves by the learning rate (Chen et al. 2023, alg. 2)."""
 
-    def __init__(self, groups: list[Group], lr: float, betas: tuple[float, float]) -> None:
+    def __init__(self, groups: list[ParamGroup], lr: float, betas: tuple[float, float]) -> None:
         super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
 
-    def update(self, group: Group) -> None:
+    def update(self, group: ParamGroup) -> None:
         (beta1, beta2), rate = group["betas"], group["lr"]
         for weight in group["params"]:
             if weight.grad is None:
                 continue
             moment = self.moment(weight, "exp_avg")
             direction = moment.lerp(weight.grad, 1.0 - beta1).sign_()
-            self.put(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
-            self.put(moment, moment.lerp(weight.grad, 1.0 - beta2))
+            self.write_if_finite(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
+            self.write_if_finite(moment, moment.lerp(weight.grad, 1.0 - beta2))
 
 
 # Newton–Schulz: the coefficients of a·x + b·x³ + c·x⁵, applied five times (Jordan et al. 2024)
@@ -175,7 +175,7 @@ LEAST_NORM = 1e-7
 ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al. 2025, §2.2)
 
 
-def orthogonalised(x: Tensor) -> Tensor:
+def orthogonalise(x: Tensor) -> Tensor:
     """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2.
 
     In fp32 on a CPU, wide ones take part only in the first and the last product: every iteration is a polynomial p of
@@ -211,7 +211,7 @@ class Muon(CustomOptimizer):
 
     def __init__(
         self,
-        groups: list[Group],
+        groups: list[ParamGroup],
         lr: float,
         betas: tuple[float, float],
         eps: float,
@@ -222,15 +222,15 @@ class Muon(CustomOptimizer):
         matrices = [group for group in groups if "rows" in group]
         rest = [group for group in groups if "rows" not in group]
         super().__init__(matrices, {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": 0.0})
-        self.rest = torch.optim.AdamW(rest, lr=lr, betas=betas, eps=eps, fused=fused)
-        self.param_groups += self.rest.param_groups
+        self.adamw = torch.optim.AdamW(rest, lr=lr, betas=betas, eps=eps, fused=fused)
+        self.param_groups += self.adamw.param_groups
         self.bf16 = has_bf16(matrices[0]["params"][0].device)
 
-    def update(self, group: Group) -> None:
+    def update(self, group: ParamGroup) -> None:
         if "rows" not in group:
-            self.rest.param_groups, self.rest.state = [group], self.state
-            self.rest.found_inf = self.found_inf  # type: ignore[attr-defined]
-            self.rest.step()
+            self.adamw.param_groups, self.adamw.state = [group], self.state
+            self.adamw.found_inf = self.found_inf  # type: ignore[attr-defined]
+            self.adamw.step()
             return
         momentum, updates = group["momentum"], []
         by_shape: dict[torch.Size, list[Tensor]] = {}
@@ -240,23 +240,25 @@ class Muon(CustomOptimizer):
             moment = self.moment(weight, "momentum_buffer")
             now = moment.lerp(weight.grad, 1.0 - momentum)
             update = weight.grad.lerp(now, momentum) if group["nesterov"] else now.clone()
-            self.put(moment, now)
+            self.write_if_finite(moment, now)
             updates.append((weight, update))
             for part in update.split(rows):
                 wide = part.mT if part.shape[0] > part.shape[1] else part
                 by_shape.setdefault(wide.shape, []).append(wide)
         for shape, parts in by_shape.items():
             together = torch.stack(parts)
-            found = orthogonalised(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
+            found = orthogonalise(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
             found = found.to(together.dtype) * (group["lr"] * ADAM_SIZE * max(shape) ** 0.5)
             for part, one in zip(parts, found, strict=True):
                 part.copy_(one)  # into `update`
         for weight, update in updates:
-            self.put(weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update))
+            self.write_if_finite(
+                weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update)
+            )
 
 
 # Builds each of `engine.config.schemes.OPTIMIZERS`. Adam and SGD add weight decay to the gradient.
-OPTIMIZER: dict[str, Callable[[list[Group], OptimizerConfig, bool], torch.optim.Optimizer]] = {
+OPTIMIZER_BUILDERS: dict[str, Callable[[list[ParamGroup], OptimizerConfig, bool], torch.optim.Optimizer]] = {
     "adamw": lambda groups, o, fused: torch.optim.AdamW(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
     "adam": lambda groups, o, fused: torch.optim.Adam(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
     "muon": lambda groups, o, fused: Muon(groups, o.lr, o.betas, o.eps, o.momentum, o.nesterov, fused),

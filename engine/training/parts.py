@@ -8,7 +8,7 @@ import torch
 
 from engine.config.lints import Lint
 from engine.config.schema import RunConfig
-from engine.data.loader import Examples
+from engine.data.loader import BatchStream
 from engine.model.transformer import Network
 from engine.runs.records import Origin
 from engine.tasks.samples import RowSampler, TextSampler
@@ -25,13 +25,13 @@ class RunParts:
     sampler: TextSampler | RowSampler
     lints: Sequence[Lint] = ()
     origin: Origin | None = None  # of its initial weights
-    said: Sequence[str] = ()  # messages about these
-    asked: RunConfig | None = None  # what config.toml says, if that differs from `config`
+    init_messages: Sequence[str] = ()  # messages about these
+    requested_config: RunConfig | None = None  # what config.toml says, if that differs from `config`
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
     @cached_property
-    def batches(self) -> Examples:
+    def batches(self) -> BatchStream:
         return self.task.batches(self.config, self.device)

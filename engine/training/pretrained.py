@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.model.transformer import Network
-from engine.runs.files import new_folder, read_json, write_atomic, write_json
+from engine.runs.files import atomic_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 
@@ -45,7 +45,7 @@ def write_pretrained(
     try:
         if folder.exists() and any(folder.iterdir()):
             raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
-        with new_folder(folder) as staged:
+        with atomic_folder(folder) as staged:
             checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
             write_atomic(staged / checkpoint.TOKENIZER, tokenizer.target.library_json())
@@ -60,7 +60,7 @@ def write_pretrained(
             for name, text in more(step).items():
                 write_atomic(staged / name, text)
     except OSError as error:
-        raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
+        raise write_error(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
     return step
 
 

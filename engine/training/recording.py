@@ -13,10 +13,10 @@ from torch import Tensor
 
 from engine.data.objectives import Batch
 
-MOST = 4  # graphs per run, one for each shape of a batch; each keeps the memory of one pass
+MAX_GRAPHS = 4  # graphs per run, one for each shape of a batch; each keeps the memory of one pass
 
 
-class Recording:
+class RecordedPass:
     """Records `work`, a forward and backward pass, which adds the gradient of a piece of a batch to the parameters'
     `grad`, initially None, and returns the loss.
 
@@ -36,14 +36,14 @@ class Recording:
         for parameter in parameters:
             parameter.grad = None
         self._graph = torch.cuda.CUDAGraph()
-        with _recorded(self._graph):
+        with _capture(self._graph):
             self._loss = work(piece)
         self._grads = [parameter.grad for parameter in parameters]
         for parameter in parameters:
             parameter.grad = None
         self.update: RecordedUpdate | None = None  # the update that reads these gradients
 
-    def replayed(self, piece: Batch) -> tuple[Tensor, list[Tensor | None]]:
+    def replay(self, piece: Batch) -> tuple[Tensor, list[Tensor | None]]:
         """Return the loss and the gradients of another piece of the same shape; the next replay overwrites them."""
         for kept, new in zip(self._inputs, (piece.tokens, piece.targets), strict=True):
             kept.copy_(new)
@@ -52,7 +52,7 @@ class Recording:
 
 
 class RecordedUpdate:
-    """Records `work`, which updates the weights from the gradients a `Recording` left in `grad` and returns their norm.
+    """Records `work`, which updates the weights from the gradients a `RecordedPass` left and returns their norm.
     Recording does not run it; run it once before, so that optimizer state exists.
 
     Raises RuntimeError: `work` does something that cannot be recorded.
@@ -61,22 +61,22 @@ class RecordedUpdate:
     def __init__(self, work: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> None:
         self._graph = torch.cuda.CUDAGraph()
         for group in optimizer.param_groups:
-            group["capturable"] = True  # the fused optimizers always are, but torch wants to be told
+            group["capturable"] = True  # the fused optimizers always are, but torch requires the flag
         try:
-            with _recorded(self._graph):
+            with _capture(self._graph):
                 self._norm = work()
         finally:
             for group in optimizer.param_groups:
                 group["capturable"] = False
 
-    def replayed(self) -> Tensor:
+    def replay(self) -> Tensor:
         """Update the weights; return the gradient's norm."""
         self._graph.replay()
         return self._norm.clone()
 
 
 @contextmanager
-def _recorded(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+def _capture(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     here = torch.cuda.current_stream()
     try:
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the device
@@ -86,4 +86,4 @@ def _recorded(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
 
 
 def can_be_recorded(piece: Batch) -> bool:
-    return type(piece) is Batch and piece.source is None and piece.source_at is None
+    return type(piece) is Batch and piece.source is None and piece.source_positions is None

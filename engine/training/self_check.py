@@ -25,26 +25,26 @@ from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.sections import END, OptimizerConfig
 from engine.config.visibility import self_attention
-from engine.data.loader import Examples, TextBatches
+from engine.data.loader import BatchStream, TextBatches
 from engine.data.objectives import IGNORED, Batch
-from engine.data.padding import stands_at
+from engine.data.padding import right_padded_positions
 from engine.data.rows import BucketedBatches, Specials
 from engine.data.tokenizers import AnyTokenizer
-from engine.evaluation.checks import order_check, places_to_try, redraw
+from engine.evaluation.checks import order_check, places_to_try, randomize_weights
 from engine.evaluation.metrics import score_batches, score_tokens
-from engine.generation.beam import penalty_of, translate_batch
+from engine.generation.beam import make_length_penalty, translate_batch
 from engine.generation.sampling import SampledStep, Sampling, stream_batch
 from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
-from engine.model.reference import Reference
+from engine.model.reference import ReferenceNetwork
 from engine.model.transformer import Network, build_model
 from engine.ranks import Ranks
 from engine.runs.verdict import BROKEN, OK, Verdict
 from engine.tasks.task import Task
-from engine.training.checkpoint import MOVING, WEIGHTS, Provenance, save_moving_average
+from engine.training.checkpoint import MOVING_AVERAGE, WEIGHTS, Provenance, save_moving_average
 from engine.training.step import Stepper
-from engine.training.written_out import Mismatch, Originals, check_own_batches, check_small_corpus
+from engine.training.written_out import ExampleInverter, Mismatch, check_own_batches, check_small_corpus
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -55,15 +55,15 @@ ROWS = 2
 CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
 DROPOUTS = (
     *("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"),
-    *(name for name, row in PARTS.items() if row.acts == "in training"),
+    *(name for name, row in PARTS.items() if row.acts_when == "in training"),
 )
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 
 # Checks of the network.
 # Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale exceeds 1e-3.
 LIMIT = 1e-6
-CHANCE_LIMIT = 1e-4  # of a probability from the sampler, which is fp32
-WRITTEN_OUT = 512  # tokens that the reference reads: its matrices are T × T
+PROBABILITY_LIMIT = 1e-4  # relative, of a probability from the sampler, which is fp32
+REFERENCE_TOKENS = 512  # tokens that the reference reads: its matrices are T × T
 MOST_CHUNKS = 128
 FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling is faster, and tested separately
 ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
@@ -78,16 +78,19 @@ BATCH_TOKENS = 64  # of a batch that a copy is trained on
 PIECES = 3  # most micro-batches tried
 Z_LOSS = 0.1  # least that is tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
-UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
+UPDATE_LIMIT = 1e-6  # relative to the learning rate, for updates and for the rate itself
 NORM_LIMIT = 1e-3
 SCORE_LIMIT = 1e-4  # nats
 DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
-DROPPED_SEEDS = range(1, 21)  # a whole layer of a single row may be dropped twice in a row
+DROPPED_SEEDS = range(1, 21)  # several, as two passes in succession may happen to drop the same layer
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
 AVERAGE_LIMIT = 1e-3  # of the distance between the moving average and the weights
 ORDERED, DRAWN = 2048, 64  # most micro-batches tried: in order, and of random windows
-ENOUGH, BY_CHANCE = 20, 1e-10  # pairs of batches of which half are not equal by chance; chance of a false alarm
+ENOUGH, FALSE_ALARM_CHANCE = (
+    20,
+    1e-10,
+)  # pairs of batches of which half are not equal by chance; chance of a false alarm
 
 
 def self_check(
@@ -96,19 +99,19 @@ def self_check(
     """Return one verdict per check that applies; `between` is called before each, and may raise to stop."""
     device = next(model.parameters()).device
 
-    def reseeded(seed: int) -> Examples:
+    def reseeded(seed: int) -> BatchStream:
         return task.batches(config.model_copy(update={"seed": seed}), device)
 
-    few = FewRows(stream := task.batches(config, device), min(config.train.accumulation, PIECES))
+    few = TruncatedBatches(stream := task.batches(config, device), min(config.train.accumulation, PIECES))
     with torch.random.fork_rng([]), torch.enable_grad():
         copy = small_copy(config, min(model.vocab_size, WORDS))
-        reader = reading_copy(config, few.objective.vocab_size)
+        reader = full_vocabulary_copy(config, few.objective.vocab_size)
         checks: dict[str, Callable[[], Verdict | None]] = {
             english("order"): lambda: order_check(copy.network, copy.network.vocab_size),
             english("parameters"): lambda: check_parameters(config, model, copy),
             english("reference"): lambda: check_reference(copy),
             english("source"): lambda: check_source(copy),
-            english("padding"): lambda: check_padding(copy, few.objective.pools, type(few.first[0])),
+            english("padding"): lambda: check_padding(copy, few.objective.pools_logits, type(few.first[0])),
             english("cache parity"): lambda: check_cache(config, copy),
             english("sampling"): lambda: check_sampling(copy),
             english("beams"): lambda: check_beams(config, copy),
@@ -148,13 +151,13 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 
 @dataclass(frozen=True)
 class SmallCopy:
-    """A network as configured, but small: float64, CPU, evaluation mode; `said` is how it is smaller."""
+    """A network as configured, but small: float64, CPU, evaluation mode; `size_note` says how it is smaller."""
 
     model: ModelConfig
     network: Network
-    said: str
+    size_note: str
 
-    def another(self) -> "SmallCopy":
+    def clone(self) -> "SmallCopy":
         """A copy with the same weights and no gradients; cheaper than building one."""
         return replace(self, network=deepcopy(self.network).eval())
 
@@ -209,11 +212,11 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     )
     parts = [f"{few:,} of {all_:,} {what}" for what, all_, few in sizes if few != all_]
     network = build_model(small, vocab_size, 0).double().eval()
-    redraw(network)
+    randomize_weights(network)
     return SmallCopy(small, network, english(", tried with {parts}", parts=", ".join(parts)) if parts else "")
 
 
-def reading_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
+def full_vocabulary_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     """A copy that can read the run's own tokens, of which its tokenizer has `vocab_size`."""
     words = config.needed_tokens(vocab_size)
     return small_copy(config, words, source_vocab_size=config.model.source_vocab_size, **changes)
@@ -230,7 +233,7 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
     network, inputs, silent = copy.network, copy.inputs(length=64), []
     # Weights over one token, and norms over one feature, are constant.
     if min(part.shape[1] for part in inputs) >= 2 and copy.model.d_model >= 2:
-        windows = [self_attention(layer).window for layer in (kind for kind, _ in copy.model.kinds())]
+        windows = [self_attention(layer).window for layer in (kind for kind, _ in copy.model.layer_kinds())]
         alone = any(window is not None and window < 2 for window in windows)
         logits = network(*inputs)
         mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
@@ -255,16 +258,16 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         wrong = english(
             "{named} gets no gradient: that part of the network is disconnected and will not learn", named=named
         )
-    right = english("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.said)
+    right = english("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.size_note)
     return _verdict("parameters", wrong, right, float(len(silent)))
 
 
 @torch.no_grad()
 def check_reference(copy: SmallCopy) -> Verdict:
     """Does a full pass give the same result as an independent implementation with the same weights?"""
-    inputs, model = copy.inputs(length=WRITTEN_OUT), copy.model
+    inputs, model = copy.inputs(length=REFERENCE_TOKENS), copy.model
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
-    expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
+    expected = ReferenceNetwork(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
     wrong = english(
         "predictions differ from those of an independent implementation (relative error {worst:.1g}): {positions} "
@@ -274,7 +277,7 @@ def check_reference(copy: SmallCopy) -> Verdict:
         attentions=" or ".join(model.attentions),
     )
     right = english("an independent implementation gives the same predictions over {shape:,} tokens")
-    right = right.format(shape=tokens.shape[1]) + copy.said
+    right = right.format(shape=tokens.shape[1]) + copy.size_note
     return _verdict("reference", "" if worst <= LIMIT else wrong, right, worst)
 
 
@@ -304,7 +307,7 @@ def check_source(copy: SmallCopy) -> Verdict | None:
         wrong = english(
             "changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
         )
-    right = english("a different source changes what each decoder layer reads{said}", said=copy.said)
+    right = english("a different source changes what each decoder layer reads{said}", said=copy.size_note)
     return _verdict("source", wrong, right)
 
 
@@ -320,13 +323,13 @@ def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | 
     def logits(read: Tensor, at: Positions | None) -> Tensor:
         text, source = (read, None) if len(inputs) == 1 else (inputs[1][:1].expand(len(read), -1), read)
         batch = kind(text, text, 0, source, at)
-        return batch.at_targets(copy.network(*batch.inputs))
+        return batch.target_logits(copy.network(*batch.inputs))
 
     alone = torch.cat([logits(read[:1, :length], None) for length in lengths])
-    worst = relative_error(logits(read, stands_at(lengths, "cpu")), alone)
+    worst = relative_error(logits(read, right_padded_positions(lengths, "cpu")), alone)
     wrong = english("padding changes predictions (relative error {worst:.1g})", worst=worst)
     right = english("a row has the same predictions with padding as without")
-    return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+    return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
 
 
 @torch.no_grad()
@@ -342,7 +345,7 @@ def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
         "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong", worst=worst
     )
     right = english("decoding with a cache gives the same logits as one full pass over {length:,} tokens")
-    right = right.format(length=length) + copy.said + more
+    right = right.format(length=length) + copy.size_note + more
     return _verdict("cache parity", "" if worst <= LIMIT else wrong, right, worst)
 
 
@@ -384,7 +387,7 @@ def cache_difference(model: Network, *inputs: Tensor, growth: tuple[int, int] = 
     )
     for plan in plans:
         lengths = [n for n in (*plan, length - sum(plan)) if n > 0]
-        worst = max(worst, relative_error(in_chunks(model, tokens, lengths, source), full))
+        worst = max(worst, relative_error(chunked_logits(model, tokens, lengths, source), full))
     if not model.reads_source:
         first, last = (min(at, length) for at in growth)
         predictor = Predictor(model)
@@ -395,7 +398,7 @@ def cache_difference(model: Network, *inputs: Tensor, growth: tuple[int, int] = 
     return worst
 
 
-def in_chunks(model: Network, tokens: Tensor, lengths: list[int], source: Tensor | None = None) -> Tensor:
+def chunked_logits(model: Network, tokens: Tensor, lengths: list[int], source: Tensor | None = None) -> Tensor:
     """Return the (B, T, V) logits of tokens (B, T), and a source if any, fed to a cache in chunks of these lengths."""
     cache = model.new_cache(0, source)
     return torch.cat([model.decode(part, cache) for part in torch.split(tokens, lengths, dim=1)], dim=1)
@@ -442,7 +445,7 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
         n=len(drawn),
         past_the_end=PAST_THE_END,
     )
-    return _verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
+    return _verdict("sampling", "" if worst <= PROBABILITY_LIMIT else wrong, right + copy.size_note, worst)
 
 
 @torch.no_grad()
@@ -451,12 +454,15 @@ def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
     network, generation, (first, *_) = copy.network, config.generation, copy.inputs()
     if not config.task.uses("evaluation.beam", config):
         return None
-    special, reads = Specials.after(network.vocab_size - len(config.special_tokens)), network.reads_source
+    special, reads = Specials.numbered_from(network.vocab_size - len(config.special_tokens)), network.reads_source
     read = first[0, : max(1, min(READ, copy.model.context_length // 2))] % special.pad
     sources, lengths = torch.stack((read, read.flip(0))), [len(read), max(1, len(read) // (2 if reads else 1))]
-    penalty = penalty_of(generation.length_penalty, generation.alpha)
+    penalty = make_length_penalty(generation.length_penalty, generation.alpha)
     how: dict[str, Any] = {"penalty": penalty, "specials": special, "allowed": special.pad, "max_length": [WRITTEN] * 2}
-    words, at = torch.tensor([*range(special.pad), special.end]), stands_at(lengths, "cpu") if reads else None
+    words, at = (
+        torch.tensor([*range(special.pad), special.end]),
+        right_padded_positions(lengths, "cpu") if reads else None,
+    )
     worst, n = 0.0, 0
     for beam in (1, BEAM):
         found = translate_batch(network, sources, at, beam=beam, n_best=beam, **how)
@@ -472,24 +478,24 @@ def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
             worst, n = max(worst, error if greedy or beam > 1 else math.inf), n + 1
     wrong = english("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
     right = english("{n} beam search hypotheses have the scores of full passes, and a beam of 1 is greedy", n=n)
-    return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+    return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
 
 
 # Does training do what the config says? Each check recomputes from the papers' formulas what the run's own code does in
 # a few steps on a small copy.
 
 
-class FewRows:
+class TruncatedBatches:
     """The first batches of a run, cut to a few rows and tokens, fewer in each later micro-batch of a step."""
 
-    def __init__(self, batches: Examples, accumulation: int) -> None:
-        self.objective, self.probed = batches.objective, batches.probed
+    def __init__(self, batches: BatchStream, accumulation: int) -> None:
+        self.objective, self.probe_examples = batches.objective, batches.probe_examples
         self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
         return self.first[micro]
 
-    def largest(self) -> tuple[int, int]:
+    def largest_batch(self) -> tuple[int, int]:
         return 1, 0
 
 
@@ -503,39 +509,45 @@ def _cut(batch: Batch, rows: int) -> Batch:
     targets = part(batch.targets, most)
     source = None if batch.source is None else part(batch.source, None)
     longest = most if batch.source is None else None
-    at = None if batch.source_at is None else Positions(part(batch.source_at.index, longest), one_side=True)
+    at = (
+        None
+        if batch.source_positions is None
+        else Positions(part(batch.source_positions.index, longest), one_sided_padding=True)
+    )
     return type(batch)(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 
 class OneRank(Ranks):
-    """One of several ranks without the others, which have the remaining micro-batches of `few`."""
+    """One of several ranks, alone; the micro-batches of `few` that are not its own belong to the missing ones."""
 
-    def __init__(self, rank: int, size: int, few: FewRows) -> None:
+    def __init__(self, rank: int, size: int, few: TruncatedBatches) -> None:
         super().__init__(torch.device("cpu"))
         self.rank, self.size, self.few = rank, size, few
 
-    def gathered(self, numbers: Sequence[int]) -> list[int]:
+    def all_gather(self, numbers: Sequence[int]) -> list[int]:
         return [batch.n_targets for batch in self.few.first]
 
 
-def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float, rank: int = 0, of: int = 1) -> Stepper:
-    """A stepper for a copy, as configured but in exact arithmetic; with `of` ranks, that of one without the others."""
+def _stepper(
+    config: RunConfig, copy: SmallCopy, few: TruncatedBatches, clip: float, rank: int = 0, of: int = 1
+) -> Stepper:
+    """A stepper for a copy, as configured but in exact arithmetic: that of one of `of` ranks, without the others."""
     exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip, "exact_sum": "on"}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
     return Stepper(alike, copy.network.train(), few, deferred=False, ranks=OneRank(rank, of, few))
 
 
-def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
+def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> Verdict:
     """Is the gradient of a step that of the mean loss over all its targets, with label smoothing and z-loss as set?"""
     share, z_loss = config.objective.label_smoothing, config.objective.z_loss
     if z_loss:  # a usual one is too small to be seen
         larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
         config = config.model_copy(update={"objective": larger})
-    copy, wrong = small.another(), ""
+    copy, wrong = small.clone(), ""
     expected = _mean_gradient(config, copy, few)
     for ranks in sorted({1, len(few.first)}):  # alone, and one for each micro-batch
-        parts = [small.another() for _ in range(ranks)]
+        parts = [small.clone() for _ in range(ranks)]
         for rank, part in enumerate(parts):
             _stepper(config, part, few, 0.0, rank, ranks).step(1)
         found = torch.stack([_gradient_of(part) for part in parts]).sum(0)
@@ -561,14 +573,14 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     smoothed += english(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
     over = english(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
     right = english("a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}")
-    return _verdict("gradient", wrong, right.format(over=over, smoothed=smoothed, said=copy.said), worst)
+    return _verdict("gradient", wrong, right.format(over=over, smoothed=smoothed, said=copy.size_note), worst)
 
 
 def _gradient_of(copy: SmallCopy) -> Tensor:
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in copy.network.parameters()])
 
 
-def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: bool = False) -> Tensor:
+def _mean_gradient(config: RunConfig, copy: SmallCopy, few: TruncatedBatches, *, apart: bool = False) -> Tensor:
     """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow, and
     z · log² Z.
     """
@@ -578,7 +590,7 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: b
     losses, n_targets = [], [batch.n_targets for batch in few.first]
     for batch in few.first:
         asked = batch.targets != IGNORED
-        logits = batch.at_targets(copy.network(*batch.inputs))[asked]
+        logits = batch.target_logits(copy.network(*batch.inputs))[asked]
         log_p = logits.log_softmax(-1)
         nll = -log_p[torch.arange(len(log_p)), batch.targets[asked]]
         spread = -log_p[:, may_follow].mean(-1) if share else 0.0
@@ -592,15 +604,15 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: b
     return found
 
 
-def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: AnyTokenizer) -> Verdict:
+def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tokenizer: AnyTokenizer) -> Verdict:
     """Do rate, clipping, decay, update and moving average follow the config at the start, midway and at the end?"""
-    copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
+    copy, optimizer, clip = small.clone(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
         norm = float(_mean_gradient(config, copy, few).norm())
         clip = min(clip, norm / 2) if norm > 0.0 else clip
     stepper = _stepper(config, copy, few, clip)
     named = dict(copy.network.named_parameters())
-    decayed, ema = {n for n, p in named.items() if decays(optimizer.decay, n, p)}, config.train.ema
+    decayed, ema = {n for n, p in named.items() if is_decayed(optimizer.decay, n, p)}, config.train.ema
     average: dict[str, Tensor] = {}
     moments = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in named.items()}
     warmup, last = optimizer.warmup, config.train.steps
@@ -609,7 +621,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: A
     wrong = ""
     for count, step in enumerate(steps, start=1):
         before = {name: p.detach().clone() for name, p in named.items()}
-        rate, expected = stepper.step(step).rate, scheduled(optimizer, step, last)
+        rate, expected = stepper.step(step).rate, scheduled_rate(optimizer, step, last)
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
@@ -630,10 +642,10 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows, tokenizer: A
     decay += english(", moving average {ema:g}", ema=ema) if ema else ""
     at = ", ".join(f"{step:,}" for step in steps)
     right = english("learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas")
-    return _verdict("update", wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.said)
+    return _verdict("update", wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.size_note)
 
 
-def decays(which: str, name: str, weight: Tensor) -> bool:
+def is_decayed(which: str, name: str, weight: Tensor) -> bool:
     """Whether weight decay touches a parameter, by its name and shape; `which` is `optimizer.decay`."""
     if "positions." in name or ".scheme." in name:
         return which in ("matrices-and-positions", "all")
@@ -648,7 +660,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
         (saved := Path(folder) / "checkpoints").mkdir()
         save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, Provenance(tokenizer, {}))
-        found = load_file(saved / MOVING / WEIGHTS)
+        found = load_file(saved / MOVING_AVERAGE / WEIGHTS)
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
         if not (found[name] - expected).abs().max() <= room:
@@ -656,7 +668,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     return ""
 
 
-def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
+def scheduled_rate(optimizer: OptimizerConfig, step: int, steps: int) -> float:
     """The learning rate of a step, independently: linear warm-up, then the schedule."""
 
     def whole(duration: int | str | None, otherwise: int) -> int:
@@ -711,7 +723,7 @@ def _wrong_update(
                 own = rate / optimizer.lr * getattr(optimizer, setting)
         decay = optimizer.weight_decay if name in decayed else 0.0
         g = g + decay * weight if coupled else g
-        parts = _maps(model, name, len(weight)) if matrix else []
+        parts = _projection_rows(model, name, len(weight)) if matrix else []
         direction, moments[name] = _direction(optimizer, g, moments[name], count, parts)
         moves, shrunk = own * direction, 0.0 if coupled else own * decay * weight
         moved, room = weight - after[name].detach(), UPDATE_LIMIT * own + 1e-12 * weight.abs()
@@ -727,9 +739,9 @@ def _wrong_update(
 def _direction(
     optimizer: OptimizerConfig, g: Tensor, kept: tuple[Tensor, Tensor], count: int, maps: list[int]
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """An update but for its rate and decoupled decay, and the new moments: Adam (Kingma and Ba 2015, alg. 1), Lion
+    """An update without its rate and decoupled decay, and the new moments: Adam (Kingma and Ba 2015, alg. 1), Lion
     (Chen et al. 2023, alg. 2), momentum (Sutskever et al. 2013), Muon (Jordan et al. 2024) as large as in Liu et al.
-    2025. `maps` are the rows of a layer's matrix, by the maps that it joins.
+    2025. `maps` are the rows of each projection that is fused into a layer's matrix.
     """
     (first, second), (one, two), mu = kept, optimizer.betas, optimizer.momentum
     if optimizer.kind == "lion":
@@ -740,14 +752,14 @@ def _direction(
     if optimizer.kind == "muon" and maps:
         first = mu * first + (1.0 - mu) * g
         aim = mu * first + (1.0 - mu) * g if optimizer.nesterov else first
-        return torch.cat([_orthogonalised(part) for part in torch.split(aim, maps)]), (first, second)
+        return torch.cat([_orthogonalise(part) for part in torch.split(aim, maps)]), (first, second)
     first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
     root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
     return first / (1.0 - one**count) / root, (first, second)
 
 
-def _maps(model: ModelConfig, name: str, rows: int) -> list[int]:
-    """The rows of each map in a layer's matrix."""
+def _projection_rows(model: ModelConfig, name: str, rows: int) -> list[int]:
+    """The rows of each projection in a layer's matrix."""
     queries, shared = model.d_model, model.kv_width
     for joining, maps in (
         ("query_key_value", [queries, shared, shared]),
@@ -759,7 +771,7 @@ def _maps(model: ModelConfig, name: str, rows: int) -> list[int]:
     return [rows]
 
 
-def _orthogonalised(matrix: Tensor) -> Tensor:
+def _orthogonalise(matrix: Tensor) -> Tensor:
     """Muon's direction by a singular value decomposition: Newton–Schulz steps change nothing but singular values."""
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
     values = values / max(float(values.square().sum().sqrt()), 1e-7)
@@ -769,18 +781,18 @@ def _orthogonalised(matrix: Tensor) -> Tensor:
     return 0.2 * math.sqrt(max(matrix.shape)) * found
 
 
-def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
+def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> Verdict:
     """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
     batch, words, wrong = few.first[0], few.objective.vocab_size, ""
     rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
     with torch.random.fork_rng([]), torch.no_grad():
-        copy = small.another()
+        copy = small.clone()
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
             wrong = english("with dropout off, training mode and evaluation mode give different predictions")
         for name in rates:
-            network = reading_copy(config, words, **{name: DROPPED}).network.train()
+            network = full_vocabulary_copy(config, words, **{name: DROPPED}).network.train()
             passes = []
             for seed in DROPPED_SEEDS:
                 torch.default_generator.manual_seed(seed)
@@ -790,7 +802,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
             else:
                 wrong = english("model.{name} = {rates:g} has no effect: two training passes give the same predictions")
                 wrong = wrong.format(name=name, rates=rates[name])
-        scored = reading_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.another()
+        scored = full_vocabulary_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.clone()
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     right = (
@@ -798,13 +810,13 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         if rates
         else english("none is set, and training mode adds none")
     )
-    return _verdict("dropout", wrong, right + copy.said)
+    return _verdict("dropout", wrong, right + copy.size_note)
 
 
 def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
     """What is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
     asked = batch.targets != IGNORED
-    expected = -batch.at_targets(kept)[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
+    expected = -batch.target_logits(kept)[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
     for seed in (1, 2):
         torch.default_generator.manual_seed(seed)
         length = batch.tokens.shape[1]
@@ -826,7 +838,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
     return ""
 
 
-def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Examples]) -> Verdict:
+def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> Verdict:
     """Do the initial weights and the first batches depend on the seed?"""
     first, other = (
         build_model(copy.model, copy.network.vocab_size, config.seed + more).state_dict() for more in (0, 1)
@@ -853,17 +865,17 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
 
 def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
-    if not Originals.knows(kind := config.task.name):
+    if not ExampleInverter.supports(kind := config.task.name):
         return _verdict("examples", "", english("no second implementation of '{kind}' to compare with", kind=kind))
     try:
         own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
-        small = check_small_corpus(config, task, lambda small, words: reading_copy(small, words).network)
+        small = check_small_corpus(config, task, lambda small, words: full_vocabulary_copy(small, words).network)
     except Mismatch as mismatch:
         return _verdict("examples", str(mismatch), "")
     return _verdict("examples", "", f"{own}; {small}")
 
 
-def check_batches(config: RunConfig, stream: Examples) -> Verdict:
+def check_batches(config: RunConfig, stream: BatchStream) -> Verdict:
     """Does an epoch read each example once, in its own order, and do random windows come from all of the text?"""
     micros, random, moved = config.train.accumulation, False, 0
     total = config.train.steps * micros
@@ -888,7 +900,9 @@ def check_batches(config: RunConfig, stream: Examples) -> Verdict:
         read[epoch].append(batch)
     orders = [np.concatenate(batches) for batches in read if batches]
     tried, repeats = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
-    nearly_all = BY_CHANCE ** (1 / len(tried)) * n - moved  # of the text, except with the chance `BY_CHANCE`
+    nearly_all = (
+        FALSE_ALARM_CHANCE ** (1 / len(tried)) * n - moved
+    )  # of the text, except with the chance `FALSE_ALARM_CHANCE`
     once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
     wrong = ""
     if tried.min() < 0 or tried.max() >= n or not (once or random):

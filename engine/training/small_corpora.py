@@ -1,7 +1,7 @@
 """Small corpora on disk, each of the kind and in the format of a run's own, for the run's own functions to read.
 
 Rows and documents have unequal lengths, capitals, multi-byte characters, and words that occur nowhere else, three times
-each: a tokenizer that knows one of another split has read what it must not.
+each: a tokenizer that knows a word of another split has read text that it must not see.
 """
 
 import csv
@@ -15,8 +15,8 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT, Corpus
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.sources import READERS, USUAL
-from engine.data.tokenizers.tagged import tagged
+from engine.data.sources import DEFAULT_FIELD, READERS
+from engine.data.tokenizers.tagged import add_tag
 
 SHARED = ("the", "River", "near", "Käse", "we", "saw", "東京", "an", "old", "boat", "Über")  # in every split
 DOCUMENTS = 24  # of a text's training split
@@ -40,9 +40,9 @@ def write_like(corpus: Corpus, folder: Path, trained: float) -> SmallCorpus:
     """Write a small corpus like another into a folder; `trained` is the share of a text that is trained on."""
     suffix = _suffix(corpus.source)
     if isinstance(corpus, TextCorpus):
-        return _text(folder / f"small{suffix or '.txt'}", trained)
+        return _write_text(folder / f"small{suffix or '.txt'}", trained)
     if isinstance(corpus, ParallelCorpus):
-        return _pairs(folder / f"small{suffix or '.tsv'}", corpus.tags)
+        return _write_pairs(folder / f"small{suffix or '.tsv'}", corpus.tags)
     if isinstance(corpus, LabelledCorpus):
         rows = [(_sentence(i, "own"), CLASSES[i % len(CLASSES)]) for i in range(ROWS)]
         _write(folder / "small.csv", ("text", "class"), rows)
@@ -69,7 +69,7 @@ def _sentence(number: int, name: str) -> str:
     return " ".join((own, *others[:4], own, *others[4:], own)) + "."
 
 
-def _text(path: Path, trained: float) -> SmallCorpus:
+def _write_text(path: Path, trained: float) -> SmallCorpus:
     documents = [f"{_sentence(i, 'Own')}\n{_sentence(i + 4, 'too')}" for i in range(DOCUMENTS)]
     train = total = sum(len(one) + len(END_OF_TEXT) for one in documents)
     while int(total * trained) < train:
@@ -81,16 +81,16 @@ def _text(path: Path, trained: float) -> SmallCorpus:
             document = (document * 3)[: max(1, left - len(END_OF_TEXT))]
         documents.append(document)
         left, number = left - len(document) - len(END_OF_TEXT), number + 1
-    _write(path, (USUAL,), [(one,) for one in documents])
+    _write(path, (DEFAULT_FIELD,), [(one,) for one in documents])
     return SmallCorpus(str(path), "".join(one + END_OF_TEXT for one in documents), train)
 
 
-def _pairs(path: Path, tags: Sequence[str]) -> SmallCorpus:
+def _write_pairs(path: Path, tags: Sequence[str]) -> SmallCorpus:
     names = ("source", *(tags or ("target",)))
     rows = [tuple(_sentence(i + 2 * j, name.title()) for j, name in enumerate(names)) for i in range(ROWS)]
     _write(path, names, [names, *rows] if path.suffix == ".tsv" else rows)
     if tags:
-        rows = [(tagged(row[0], tag), target) for row in rows for tag, target in zip(tags, row[1:], strict=True)]
+        rows = [(add_tag(row[0], tag), target) for row in rows for tag, target in zip(tags, row[1:], strict=True)]
     return SmallCorpus(f"{path}#{','.join(names)}", rows=rows)
 
 

@@ -17,16 +17,16 @@ from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
 from engine.config.sections import END
-from engine.data.loader import Examples
+from engine.data.loader import BatchStream
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout, seed_generators
-from engine.model.numerics import autocast, chosen_precision, compiles, records
+from engine.model.numerics import autocast, chosen_precision, compiles_step, records_graphs
 from engine.model.torch_private import has_forward_hooks
 from engine.model.transformer import Network
-from engine.ranks import ALONE, STEP, Ranks, TreeSum
+from engine.ranks import SINGLE, STEP, Ranks, TreeSum
 from engine.runs.control import Diverged
 from engine.training.optimizer import EMA, make_optimizer
-from engine.training.recording import MOST, RecordedUpdate, Recording, can_be_recorded
+from engine.training.recording import MAX_GRAPHS, RecordedPass, RecordedUpdate, can_be_recorded
 
 log = logging.getLogger(__name__)
 
@@ -88,10 +88,10 @@ class Stepper:
         self,
         config: RunConfig,
         model: Network,
-        batches: Examples,
+        batches: BatchStream,
         *,
         deferred: bool | None = None,
-        ranks: Ranks = ALONE,
+        ranks: Ranks = SINGLE,
     ) -> None:
         self.config, self.model, self.batches, self.ranks = config, model, batches, ranks
         self.device = next(model.parameters()).device
@@ -103,27 +103,29 @@ class Stepper:
                 group["keeps"] = (*group["keeps"], EMA)
         for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
-        self.compiles = compiles(config, self.device)
+        self.compiles = compiles_step(config, self.device)
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
-        self.records = not self.compiles and records(config, self.device)
-        self._recordings: dict[torch.Size, Recording] = {}
-        self._replayed: Recording | None = None  # the pass whose gradients are now the parameters' `grad`
+        self.records_steps = not self.compiles and records_graphs(config, self.device)
+        self._recordings: dict[torch.Size, RecordedPass] = {}
+        self._replayed: RecordedPass | None = None  # the pass whose gradients are now the parameters' `grad`
         self._warm = False  # whether an update has been made
-        # The number of targets and the learning rate of the step, where recordings read them; plain steps read them
-        # there too, for equal bits.
-        self._scored, self._rate = (torch.ones((), device=self.device) if self.records else None for _ in range(2))
+        # The number of targets and the learning rate of the step, where recordings read them; plain steps also read
+        # them there, so that results agree to the last bit.
+        self._scored, self._rate = (
+            torch.ones((), device=self.device) if self.records_steps else None for _ in range(2)
+        )
         self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
         self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
-        self._lost = torch.zeros((), device=self.device)  # 1 after a step that was not finite
+        self._found_inf = torch.zeros((), device=self.device)  # 1 after a step that was not finite
         if self.deferred:
-            self.optimizer.found_inf = self._lost  # type: ignore[attr-defined]  # as torch.amp.GradScaler says it
-        self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
-        self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
+            self.optimizer.found_inf = self._found_inf  # type: ignore[attr-defined]  # as torch.amp.GradScaler does
+        self._prefetched: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
+        self._uses_dropout = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
 
@@ -135,7 +137,7 @@ class Stepper:
         `StepResult.read`) or a step does not fit (`torch.OutOfMemoryError`).
         """
         if self.ranks.leads:
-            self.ranks.order(STEP, step, pieces)
+            self.ranks.broadcast_order(STEP, step, pieces)
         totals, n_targets = self._gradients(step, pieces, between)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
 
@@ -145,21 +147,21 @@ class Stepper:
         if self.deferred and totals:
             self._disable_unless_finite(torch.stack(totals))
         check = self._disable_unless_finite if self.deferred else lambda norm: result(norm).read()
-        norm = self._updated(partial(self._update, rate if self._rate is None else self._rate.fill_(rate), check))
+        norm = self._run_or_replay(partial(self._update, rate if self._rate is None else self._rate.fill_(rate), check))
         if self.deferred and step < self.config.train.steps:
             with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
-                self._ahead = (step + 1, self._micro_batches(step + 1))
+                self._prefetched = (step + 1, self._micro_batches(step + 1))
         return result(norm)
 
-    def _updated(self, update: Callable[[], Tensor]) -> Tensor:
+    def _run_or_replay(self, update: Callable[[], Tensor]) -> Tensor:
         """Run or replay `update` and return its norm. The first call always runs it, to create optimizer state."""
-        if self.deferred and self._replayed is not None and self._warm and self.records:
+        if self.deferred and self._replayed is not None and self._warm and self.records_steps:
             try:
                 self._replayed.update = self._replayed.update or RecordedUpdate(update, self.optimizer)
             except RuntimeError as error:
-                self._record_no_more(error)
+                self._disable_recording(error)
             else:
-                return self._replayed.update.replayed()
+                return self._replayed.update.replay()
         self._warm = True
         return update()
 
@@ -171,19 +173,19 @@ class Stepper:
             group["lr"] = rate * group["scale"]
         self.optimizer.step()
         if self._ema:
-            self._average()
+            self._update_ema()
         return norm
 
     def _disable_unless_finite(self, values: Tensor) -> None:
         """Disable this update and all later ones, on the device, if a value is not finite."""
-        self._lost.copy_(torch.maximum(self._lost, 1.0 - torch.isfinite(values).all().float()))
+        self._found_inf.copy_(torch.maximum(self._found_inf, 1.0 - torch.isfinite(values).all().float()))
 
     @torch.no_grad()
-    def _average(self) -> None:
+    def _update_ema(self) -> None:
         """Move the average of each weight, which begins as the weight after the first step. It is kept among the
         optimizer's moments, so that checkpoints have it.
         """
-        share = (1.0 - self._ema) * (1.0 - self._lost) if self.deferred else 1.0 - self._ema
+        share = (1.0 - self._ema) * (1.0 - self._found_inf) if self.deferred else 1.0 - self._ema
         for weight in self._parameters:
             kept = self.optimizer.state[weight]
             if EMA in kept:
@@ -191,27 +193,27 @@ class Stepper:
             elif weight.grad is not None:
                 kept[EMA] = weight.detach().clone()
 
-    def go_on_uncompiled(self) -> None:
+    def disable_compilation(self) -> None:
         self.compiles, self._forward = False, self.model
         self.optimizer.zero_grad(set_to_none=True)
 
     def _micro_batches(self, step: int) -> list[Batch]:
-        return [self.batches.batch(step, micro) for micro in self.ranks.mine(self.config.train.accumulation)]
+        return [self.batches.batch(step, micro) for micro in self.ranks.own_block(self.config.train.accumulation)]
 
     def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
         """Sum the gradients over all micro-batches, in the same order for any number of ranks."""
         self.optimizer.zero_grad(set_to_none=True)
-        (made_for, micro_batches), self._ahead = self._ahead, (0, [])
+        (made_for, micro_batches), self._prefetched = self._prefetched, (0, [])
         if made_for != step:
             micro_batches = self._micro_batches(step)
-        targets = self.ranks.gathered([batch.n_targets for batch in micro_batches])
-        scored, mine = sum(targets), self.ranks.mine(len(targets))
+        targets = self.ranks.all_gather([batch.n_targets for batch in micro_batches])
+        scored, mine = sum(targets), self.ranks.own_block(len(targets))
         if self.overlaps:
-            self._overlapped = self._overlapped or self.ranks.overlapped(self.model)
-            return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
+            self._overlapped = self._overlapped or self.ranks.wrap_data_parallel(self.model)
+            return self._gradients_overlapped(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
         self._replayed = None
-        if pieces > 1 or not self.records:
+        if pieces > 1 or not self.records_steps:
             self._recordings.clear()  # frees their memory for the plain steps
         recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
         divisor = scored if self._scored is None else self._scored.fill_(scored)
@@ -222,11 +224,11 @@ class Stepper:
                 if micro > mine.start:
                     between()
                 seed = seed_for(self.config.seed, "dropout", step, micro)
-                recording = self._recording(batch) if recorded and self.records else None
-                if self._draws:
+                recording = self._recording(batch) if recorded and self.records_steps else None
+                if self._uses_dropout:
                     seed_generators(self.device, seed)
                 if recording is not None:
-                    total, grads = recording.replayed(batch)
+                    total, grads = recording.replay(batch)
                     totals.append(total.clone())  # it is read later, but the next replay overwrites it
                     if len(targets) == 1:
                         self._replayed = recording
@@ -241,10 +243,10 @@ class Stepper:
                 added = 0
                 self.optimizer.zero_grad(set_to_none=True)
 
-        self.ranks.together(own)
-        for parameter, grad in zip(self._parameters, self.ranks.total(tree, targets), strict=True):
+        self.ranks.run_collectively(own)
+        for parameter, grad in zip(self._parameters, self.ranks.sum_over_ranks(tree, targets), strict=True):
             parameter.grad = grad
-        return self.ranks.losses(totals, pieces * len(micro_batches)), scored
+        return self.ranks.gather_losses(totals, pieces * len(micro_batches)), scored
 
     def _backward(self, piece: Batch, scored: int | Tensor) -> Tensor:
         """Add the gradient of a piece to the parameters' `grad`; return Σ nll over its targets."""
@@ -253,29 +255,29 @@ class Stepper:
         torch.autograd.backward(aim / scored)
         return total.detach()
 
-    def _recording(self, batch: Batch) -> Recording | None:
+    def _recording(self, batch: Batch) -> RecordedPass | None:
         """Return the recorded pass for batches of this shape; None if it cannot be recorded."""
         key = batch.tokens.shape
         if key not in self._recordings:
-            if len(self._recordings) == MOST or any(has_forward_hooks(module) for module in self.model.modules()):
+            if len(self._recordings) == MAX_GRAPHS or any(has_forward_hooks(module) for module in self.model.modules()):
                 self._recordings.clear()
-                self.records = False
+                self.records_steps = False
                 return None
             try:
                 assert self._scored is not None
                 work = partial(self._backward, scored=self._scored)
-                self._recordings[key] = Recording(work, batch, self._parameters)
+                self._recordings[key] = RecordedPass(work, batch, self._parameters)
             except RuntimeError as error:  # a plain step may still fit, or fail with a clearer message
-                self._record_no_more(error)
+                self._disable_recording(error)
                 self.optimizer.zero_grad(set_to_none=True)
                 return None
         return self._recordings[key]
 
-    def _record_no_more(self, error: RuntimeError) -> None:
+    def _disable_recording(self, error: RuntimeError) -> None:
         log.warning("continuing with plain steps, as recording one failed: %s", error)
-        self.records = False
+        self.records_steps = False
 
-    def _averaged(
+    def _gradients_overlapped(
         self,
         forward: DistributedDataParallel,
         step: int,
@@ -292,21 +294,21 @@ class Stepper:
         ]
         totals = []
         for micro, piece, weight in parts or [(mine.start, self.batches.batch(1, 0), 0.0)]:  # every rank must take part
-            if self._draws:
+            if self._uses_dropout:
                 seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
             with nullcontext() if not parts or piece is parts[-1][1] else forward.no_sync():
                 total, aim = self._losses(piece, forward)
                 torch.autograd.backward(aim * weight)
             totals.append(total.detach() * bool(weight))
-        self.ranks.together(lambda: None)
-        return self.ranks.losses(totals, pieces * len(micro_batches))
+        self.ranks.run_collectively(lambda: None)
+        return self.ranks.gather_losses(totals, pieces * len(micro_batches))
 
     def _losses(self, piece: Batch, forward: Callable[..., Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
         logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
-            logits = piece.at_targets((forward or self._forward)(*piece.inputs).float())
+            logits = piece.target_logits((forward or self._forward)(*piece.inputs).float())
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")

@@ -17,16 +17,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.base.errors import TakenOver
+from engine.base.errors import RunTakenOver
 from engine.base.language import english
 from engine.config.keys import fixed_settings
 from engine.config.schema import RunConfig
-from engine.evaluation.alarms import no_number
+from engine.evaluation.alarms import nan_verdict
 from engine.model.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.model.layers import Layer
 from engine.model.numerics import make_repeatable, set_fp32_matmul
-from engine.ranks import ALONE, Ranks
-from engine.runs.commands import Command
+from engine.ranks import SINGLE, Ranks
+from engine.runs.commands import RunCommand
 from engine.runs.control import (
     PAUSE_INTERVAL,
     Control,
@@ -37,10 +37,10 @@ from engine.runs.control import (
     RankLost,
     StopRequested,
 )
-from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
+from engine.runs.records import AverageScores, DataFacts, EvaluationScores, Summary, TrainRecord, ValidationRecord
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.verdict import LEAK
-from engine.runs.writer import FULL, RunWriter
+from engine.runs.writer import DISK_FULL_ERRNOS, RunWriter
 from engine.training import checkpoint
 from engine.training.checkpoint import Provenance, TrainerState
 from engine.training.inspector import Inspector
@@ -56,7 +56,7 @@ class Trainer:
     """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
     def __init__(
-        self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control, ranks: Ranks = ALONE
+        self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control, ranks: Ranks = SINGLE
     ) -> None:
         self.config, self.model, self.task, self.sampler = parts.config, parts.model, parts.task, parts.sampler
         self.device, self.batches = parts.device, parts.batches
@@ -64,10 +64,10 @@ class Trainer:
         self.scorer = self.task.scorer(self.config, self.device)
         self.scorer.ranks = ranks
         self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks)
-        self._provenance = Provenance(self.task.tokenizer, fixed_settings(parts.asked or parts.config))
+        self._provenance = Provenance(self.task.tokenizer, fixed_settings(parts.requested_config or parts.config))
         self.state = TrainerState()
-        self._ema: Scores | None = None  # of the weights' moving average, at the end
-        self._saved = -1
+        self._ema: EvaluationScores | None = None  # of the weights' moving average, at the end
+        self._saved_step = -1
         self._compiled = False
         self._unread: list[StepResult] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
@@ -77,7 +77,7 @@ class Trainer:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
             return self._run()
-        except TakenOver as error:  # what the run directory says is another's now
+        except RunTakenOver as error:  # the run directory belongs to another process now
             self.writer.release()
             self.ranks.close()
             return Outcome("lost", self.state.step, str(error))
@@ -85,15 +85,15 @@ class Trainer:
     def _run(self) -> Outcome:
         try:
             # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
-            whole = self.stepper.compiles or self.stepper.records or self.stepper.overlaps
-            with nullcontext() if whole else heeding(self.model, self.control.heed):
+            whole = self.stepper.compiles or self.stepper.records_steps or self.stepper.overlaps
+            with nullcontext() if whole else stop_checks_between_layers(self.model, self.control.raise_if_stopped):
                 outcome = self._train()
-        except TakenOver:
+        except RunTakenOver:
             raise
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
-        self.writer.waiting = None
+        self.writer.wait_for_room = None
         try:
             with suppress(OSError):  # the final record matters less than the lock
                 self.writer.event(outcome.state, outcome.reason, step=outcome.step)
@@ -111,32 +111,34 @@ class Trainer:
                 "{device} failed or disappeared: {said}; step {saved} is the last one saved",
                 device=self.device,
                 said=said,
-                saved=self._saved,
+                saved=self._saved_step,
             )
-        if gone := self.writer.gone():
+        if gone := self.writer.why_folder_missing():
             return gone
         return f"{type(error).__name__}: {error}"
 
     def restore(self, folder: Path) -> None:
         """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
         self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
-        self._saved = self.state.step
+        self._saved_step = self.state.step
 
     def begin(self) -> None:
         """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
-        prepare(self.config, self.device)
-        self.control.attach(self.writer.path, after=self.writer.heard)
+        prepare_process(self.config, self.device)
+        self.control.attach(self.writer.path, after=self.writer.last_command_id)
         weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
-        self.writer.waiting, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
+        self.writer.wait_for_room, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
         self.writer.checkpoint_bytes += weights if self.config.train.ema else 0
-        resumed = self._saved >= 0
+        resumed = self._saved_step >= 0
         if not resumed:
-            leak = self.inspector.before(self.control.heed)
+            leak = self.inspector.check_before_training(self.control.raise_if_stopped)
             self._save()
             if leak is not None:
                 raise Leaking(english("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
-        self.writer.patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved))
-        self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
+        self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "last", self._saved_step))
+        self.writer.update_status(
+            state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved_step)
+        )
         where = english(
             "{steps} steps on {device} in {precision}",
             steps=self.config.train.steps,
@@ -144,37 +146,37 @@ class Trainer:
             precision=self.stepper.precision,
         )
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
-        self.ranks.begin(self.writer.path / "checkpoints" / checkpoint.folder_name(self._saved))
+        self.ranks.broadcast_checkpoint(self.writer.path / "checkpoints" / checkpoint.folder_name(self._saved_step))
 
     def advance(self) -> None:
         self._step()
         step, evaluation = self.state.step, self.config.evaluation
-        self.writer.status(step=step, slowest=self.ranks.slowest, behind=self.ranks.behind)
+        self.writer.update_status(step=step, slowest=self.ranks.slowest, behind=self.ranks.lag_seconds)
         if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
             self._save()  # before evaluating: a resumed run evaluates again
         self._evaluate_if_due()
-        self._obey()
+        self._process_commands()
 
     def _train(self) -> Outcome:
-        resumed = self._saved >= 0
+        resumed = self._saved_step >= 0
         try:
             self.begin()
             if resumed:
                 self._evaluate_if_due()  # what was due at the checkpoint's own step
-            self._obey()
+            self._process_commands()
             while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self.advance()
             self._finish()
         except StopRequested as stop:
             if stop.why:
-                self.control.request(Command.STOP, stop.why, signal=signal.SIGTERM)
+                self.control.request(RunCommand.STOP, stop.why, signal=signal.SIGTERM)
             while self.control.stop_is_queued():  # received mid-step: executed now
                 self.control.poll()
-            return self._leave()
+            return self._stop_with_checkpoint()
         except (Diverged, OutOfMemory, RankLost) as error:
-            self.writer.waiting = None
+            self.writer.wait_for_room = None
             if isinstance(error, Diverged):
-                self.inspector.note(no_number(str(error), step=self.state.step))
+                self.inspector.note(nan_verdict(str(error), step=self.state.step))
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
@@ -185,56 +187,56 @@ class Trainer:
         )
         return Outcome("finished", self.state.step, patience)
 
-    def _leave(self) -> Outcome:
-        """Stop with a checkpoint, or on a full disk with the last that fit; before the first one a run is repeated."""
-        self.writer.waiting = None
+    def _stop_with_checkpoint(self) -> Outcome:
+        """Stop with a checkpoint, or on a full disk keep the last that fit; without any, resuming starts over."""
+        self.writer.wait_for_room = None
         reason = self.control.reason
         wished = self.control.signal is None and self.control.successor is None
         state = "stopped" if wished else "interrupted"
         try:
-            if self._saved >= 0:
+            if self._saved_step >= 0:
                 self._save()
-                self.writer.status(control_id=self.control.obeyed)
+                self.writer.update_status(control_id=self.control.last_command_id)
             elif wished:
-                self.writer.status(state=state, phase="", control_id=self.control.obeyed)
+                self.writer.update_status(state=state, phase="", control_id=self.control.last_command_id)
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in DISK_FULL_ERRNOS:
                 raise
             saved = (
-                english("step {saved} is the last one saved", saved=self._saved)
-                if self._saved >= 0
+                english("step {saved} is the last one saved", saved=self._saved_step)
+                if self._saved_step >= 0
                 else english("nothing has been saved yet")
             )
             reason = english("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
             if self.control.successor is not None:
-                return Outcome("handing-over", max(0, self._saved), reason)
-        return Outcome(state, max(0, self._saved), reason)
+                return Outcome("handing-over", max(0, self._saved_step), reason)
+        return Outcome(state, max(0, self._saved_step), reason)
 
-    def _obey(self) -> None:
+    def _process_commands(self) -> None:
         while (command := self.control.poll()) is not None:
-            if command is Command.STOP:
+            if command is RunCommand.STOP:
                 raise StopRequested
-            if command is Command.CHECKPOINT:
+            if command is RunCommand.CHECKPOINT:
                 self._save()
                 self.writer.event("checkpoint", step=self.state.step)
-            if command is Command.PAUSE:
+            if command is RunCommand.PAUSE:
                 self._pause()
-            self.writer.status(control_id=self.control.obeyed)
+            self.writer.update_status(control_id=self.control.last_command_id)
 
     def _pause(self) -> None:
         """Wait for `continue` or `stop`; the heartbeat goes on, the clock of training does not."""
         self._save()
         self.writer.event("paused", step=self.state.step)
-        self.writer.status(state="paused", reason=self.control.reason, control_id=self.control.obeyed)
-        while (command := self.control.poll()) is not Command.CONTINUE:
-            if command is Command.STOP:
+        self.writer.update_status(state="paused", reason=self.control.reason, control_id=self.control.last_command_id)
+        while (command := self.control.poll()) is not RunCommand.CONTINUE:
+            if command is RunCommand.STOP:
                 raise StopRequested
             if command is None:
                 time.sleep(PAUSE_INTERVAL)
-            self.writer.status(step=self.state.step, control_id=self.control.obeyed)
+            self.writer.update_status(step=self.state.step, control_id=self.control.last_command_id)
         self.writer.event("continued", step=self.state.step)
-        self.writer.status(state="running", phase="training", reason="", control_id=self.control.obeyed)
+        self.writer.update_status(state="running", phase="training", reason="", control_id=self.control.last_command_id)
 
     def _out_of_patience(self) -> bool:
         return 0 < self.config.evaluation.patience <= self.state.evaluations_since_best
@@ -245,29 +247,29 @@ class Trainer:
         config, step = self.config, self.state.step + 1
         first = self.stepper.compiles and not self._compiled
         if first:
-            self.writer.status(phase="compiling")
+            self.writer.update_status(phase="compiling")
         started = time.perf_counter()
         while True:
             try:
-                result = self.stepper.step(step, pieces=self.state.pieces, between=self._between)
+                result = self.stepper.step(step, pieces=self.state.pieces, between=self._raise_if_stopping)
                 break
             except torch.OutOfMemoryError as error:
-                self._cut_smaller(step, error)
+                self._split_batch(step, error)
             except RuntimeError as error:
                 if not first or config.train.compile == "always":
                     raise
                 first = False
-                self.stepper.go_on_uncompiled()
+                self.stepper.disable_compilation()
                 said = " ".join(str(error).split())[:200]
                 said = english(
                     "compilation failed, continuing uncompiled: {name}: {said}", name=type(error).__name__, said=said
                 )
                 self.writer.event("compile", said)
-                self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
-                self.writer.status(phase="training")
+                self.inspector.update_built(compiled=False)  # so that it stays uncompiled when it is resumed
+                self.writer.update_status(phase="training")
         if first:
             self._compiled = True
-            self.writer.status(phase="training")
+            self.writer.update_status(phase="training")
         self.state.step = step
         self._unread.append(result)
         self._unread_seconds += time.perf_counter() - started
@@ -276,7 +278,7 @@ class Trainer:
         if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
             self._read()
 
-    def _cut_smaller(self, step: int, error: Exception) -> None:
+    def _split_batch(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, if enabled and possible; the gradient stays that of the batch."""
         self.stepper.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
@@ -317,9 +319,9 @@ class Trainer:
             seconds = self._unread_seconds + time.perf_counter() - started
             self._unread_seconds = 0.0
             for result, (nll, norm) in zip(unread, found, strict=False):
-                self._count(result, nll, norm, seconds / len(unread))
+                self._record_step(result, nll, norm, seconds / len(unread))
 
-    def _count(self, result: StepResult, nll: float, norm: float, seconds: float) -> None:
+    def _record_step(self, result: StepResult, nll: float, norm: float, seconds: float) -> None:
         state, step = self.state, result.step
         state.tokens, state.seconds = state.tokens + result.n_targets, state.seconds + seconds
         state.interval_nll += nll
@@ -328,7 +330,7 @@ class Trainer:
         if step % self.config.log.every and step != self.config.train.steps:
             return
         self.writer.metrics(
-            TrainRecord.made(
+            TrainRecord.create(
                 kind="train",
                 step=step,
                 tokens=state.tokens,
@@ -351,12 +353,12 @@ class Trainer:
         if _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         kept = self.config.checkpoint
-        if self._saved == self.state.step:
+        if self._saved_step == self.state.step:
             self.writer.require_claim()
             checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
 
-    def _between(self) -> None:
-        self.writer.status(step=self.state.step)
+    def _raise_if_stopping(self) -> None:
+        self.writer.update_status(step=self.state.step)
         if self.control.stop_is_queued():
             raise StopRequested
 
@@ -367,60 +369,62 @@ class Trainer:
 
     def _evaluate(self) -> None:
         state = self.state
-        self.writer.status(phase="evaluating")
-        scores = self.scorer.record(self.model, self._between).dump()
+        self.writer.update_status(phase="evaluating")
+        scores = self.scorer.record(self.model, self._raise_if_stopping).dump()
         so_far = {"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 4)}
-        record = ValidationRecord.made(kind="validation", **so_far, **scores)
+        record = ValidationRecord.create(kind="validation", **so_far, **scores)
         self.writer.metrics(record)
         if outputs := self.scorer.outputs():
             self.writer.write(outputs.model_copy(update={"step": state.step}))
         state.last = record
-        if better(record, state.best, self.config.evaluation.select):
+        if is_better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
-            self.writer.patiently(lambda: checkpoint.point(self.writer.path, "best", state.step))
+            self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "best", state.step))
             if (answers := self.scorer.predictions()) is not None:
                 self.writer.text("predictions.txt", answers)  # one per line
         else:
             state.evaluations_since_best += 1
         self.inspector.probe("evaluation", state.step)
-        self.inspector.scores(record, state.step)
+        self.inspector.check_scores(record, state.step)
         self._summarise()
-        self.writer.status(phase="training")
+        self.writer.update_status(phase="training")
 
     def _sample(self) -> None:
         if self.config.evaluation.sample_length > 0:
-            sample = self.sampler.sample(self.model, self.state.step, self._between)
+            sample = self.sampler.sample(self.model, self.state.step, self._raise_if_stopping)
             self.writer.sample(sample)
-            self.inspector.sample(sample, self.state.step)
+            self.inspector.check_sample(sample, self.state.step)
 
     def _save(self) -> None:
         self._read()
-        if self._saved == self.state.step:
+        if self._saved_step == self.state.step:
             return
-        self.writer.status(phase="checkpointing")
+        self.writer.update_status(phase="checkpointing")
         state, optimizer, provenance = self.state, self.stepper.optimizer, self._provenance
         state.offsets = self.writer.sync()
         run, check = self.writer.path, self.writer.require_claim
-        name = self.writer.patiently(lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check))
-        self._saved = state.step
-        self.writer.status(phase="training", checkpoint=name)
+        name = self.writer.retry_while_disk_full(
+            lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check)
+        )
+        self._saved_step = state.step
+        self.writer.update_status(phase="training", checkpoint=name)
 
     def _finish(self) -> None:
         self._save()
-        if not _any_due(self.state.step, self.config.evaluation.every):  # else already evaluated
+        if not _any_due(self.state.step, self.config.evaluation.every):  # else it has been evaluated already
             self._evaluate()
         if not _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         self.inspector.probe("after", self.state.step)
-        self._averages()
+        self._score_averages()
         self._summarise(fingerprint(self.writer.path), scores_hash(self.writer.path))
-        self.inspector.finished(self.state.step)
+        self.inspector.check_finished(self.state.step)
 
-    def _averages(self) -> None:
+    def _score_averages(self) -> None:
         """Save and score the mean of the last checkpoints' weights, and their moving average; the model itself stays as
         it is.
         """
-        self.scorer.ranks = ALONE  # the others have the model's own weights
+        self.scorer.ranks = SINGLE  # the others have the model's own weights
         wanted, moving = self.config.checkpoint.average_last, bool(self.config.train.ema)
         if wanted < 2 and not moving:
             return
@@ -428,14 +432,18 @@ class Trainer:
         own = {name: value.clone() for name, value in checkpoint.weights_of(model).items()}
         try:
             if wanted >= 2:
-                steps = self.writer.patiently(lambda: checkpoint.save_average(run, model, provenance, wanted))
-                scores = self.scorer.record(model, self._between).dump()
-                self.state.average = AverageScores.made(steps=tuple(steps), **scores)
+                steps = self.writer.retry_while_disk_full(
+                    lambda: checkpoint.save_average(run, model, provenance, wanted)
+                )
+                scores = self.scorer.record(model, self._raise_if_stopping).dump()
+                self.state.average = AverageScores.create(steps=tuple(steps), **scores)
                 checkpoint.put_weights(model, own)
             if moving:
                 optimizer = self.stepper.optimizer
-                self.writer.patiently(lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance))
-                self._ema = self.scorer.record(model, self._between)
+                self.writer.retry_while_disk_full(
+                    lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance)
+                )
+                self._ema = self.scorer.record(model, self._raise_if_stopping)
         finally:
             checkpoint.put_weights(model, own)
 
@@ -443,7 +451,7 @@ class Trainer:
         state = self.state
         best, last = (None if of is None else of.loss for of in (state.best, state.last))
         self.writer.write(
-            Summary.made(
+            Summary.create(
                 step=state.step,
                 tokens=state.tokens,
                 seconds=round(state.seconds, 4),
@@ -458,7 +466,7 @@ class Trainer:
         )
 
 
-def prepare(config: RunConfig, device: torch.device) -> None:
+def prepare_process(config: RunConfig, device: torch.device) -> None:
     """Set what training needs of this process and thread."""
     if config.train.threads is not None:
         torch.set_num_threads(config.train.threads)
@@ -470,7 +478,7 @@ def prepare(config: RunConfig, device: torch.device) -> None:
         torch.cuda.set_device(device)  # of this thread: pinned memory and graphs use the current device
 
 
-def better(record: Scores, best: Scores | None, select: str) -> bool:
+def is_better(record: EvaluationScores, best: EvaluationScores | None, select: str) -> bool:
     """Whether a validation record is the best so far: the lowest loss, or the highest of any other score and then the
     lowest loss; a loss that is not finite never is.
     """
@@ -485,7 +493,7 @@ def _any_due(step: int, *intervals: int) -> bool:
 
 
 @contextmanager
-def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
+def stop_checks_between_layers(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
     """Call `heed` before each layer, forward and backward: a step may take a minute. Results are unaffected."""
 
     def after(layer: nn.Module, given: Any, out: Tensor) -> None:

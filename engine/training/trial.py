@@ -1,4 +1,4 @@
-"""Trials without training: does a switch act, what does a step cost, at what length does an attention pay off?"""
+"""Trials without training: is a switch effective, what does a step cost, at what length does an attention pay off?"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS
 from engine.config.visibility import Visibility, self_attention
-from engine.data.loader import Examples
-from engine.evaluation.checks import redraw
+from engine.data.loader import BatchStream
+from engine.evaluation.checks import randomize_weights
 from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.devices import keep_memory
 from engine.model.linear_attention import linear_attention
@@ -50,7 +50,7 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         except ValueError:
             other = parent
         if capabilities.check(other) is not None:
-            other = parent  # it cannot be reverted alone; then all changes together must show
+            other = parent  # it cannot be reverted alone, so all changes are judged together
         what = f"{key} {before} → {after}"
         effect = _difference(other, config, vocab_size, what)
         why = effect or english("{what} changes neither the parameters nor any prediction", what=what)
@@ -71,15 +71,17 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
-    beyond = 3 * model.window if any(self_attention(kind).reach(1) is not None for kind, _ in model.kinds()) else 0
+    beyond = (
+        3 * model.window if any(self_attention(kind).reach(1) is not None for kind, _ in model.layer_kinds()) else 0
+    )
     wanted = max(FEWEST_TOKENS, beyond, 2 * far + 2)
     draw = torch.Generator().manual_seed(0)
     lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
     tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
     for drawn in (False, True):
         if drawn:  # layers that begin as the identity hide an effect
-            redraw(left)
-            redraw(right)
+            randomize_weights(left)
+            randomize_weights(right)
         with evaluating(left), evaluating(right):
             change = float((left.logits(tokens, source) - right.logits(tokens, source)).abs().max())
         if change > 0.0:
@@ -100,7 +102,7 @@ class StepCost:
     targets: float
 
 
-def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> StepCost:
+def step_cost(config: RunConfig, model: Network, batches: BatchStream, repeats: int = 3) -> StepCost:
     """Time training steps, which train the model; the median of `repeats` after those that warm up or are recorded."""
     stepper = Stepper(config, model, batches)
     device = stepper.device
@@ -108,7 +110,7 @@ def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int
         keep_memory()  # as a run does
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    times, targets, before = [], [], 2 if stepper.records else 1
+    times, targets, before = [], [], 2 if stepper.records_steps else 1
     for step in range(1, repeats + before + 1):
         started = time.perf_counter()
         targets.append(stepper.step(step).n_targets)
@@ -119,15 +121,15 @@ def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int
     return StepCost(sorted(times[before:])[repeats // 2], peak, sum(targets[before:]) / repeats)
 
 
-def saves_from(ratios: Sequence[tuple[int, float]]) -> int | None:
+def crossover_length(ratios: Sequence[tuple[int, float]]) -> int | None:
     """Return the length from which an attention is always faster than full attention; None if there is none."""
     faster = takewhile(lambda pair: pair[1] < 1.0, reversed(ratios))
     return min((length for length, _ in faster), default=None)
 
 
-def saving(model: ModelConfig) -> ModelConfig | None:
+def faster_layer_kind(model: ModelConfig) -> ModelConfig | None:
     """Return the first kind of layer whose attention may be faster than full attention."""
-    return next((kind for kind, _ in model.kinds() if ATTENTIONS[kind.attention].saves_from(kind)), None)
+    return next((kind for kind, _ in model.layer_kinds() if ATTENTIONS[kind.attention].break_even_context(kind)), None)
 
 
 def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
@@ -135,7 +137,7 @@ def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]
     its time / that of full attention), shortest length first; empty for kinds that never save time. If layers differ,
     it is the first kind that may.
     """
-    model = saving(config.model)
+    model = faster_layer_kind(config.model)
     if model is None:
         return []
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
@@ -161,6 +163,6 @@ def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]
             best = min(best, time.perf_counter() - started)
         return best
 
-    this = seeing(self_attention(model)) if ATTENTIONS[model.attention].scores else linear
+    this = seeing(self_attention(model)) if ATTENTIONS[model.attention].has_scores else linear
     full = seeing(Visibility(model.causal))
     return [(length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from engine.base.cache_folder import cached_in
+from engine.base.cache_folder import use_cache_folder
 from engine.base.language import english
 from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, START, UNK
@@ -31,9 +31,9 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT
 from engine.data.large import LargeSplit, large_splits
 from engine.data.objectives import IGNORED, Batch, PooledBatch
-from engine.data.overlap import shortened
+from engine.data.overlap import shorten
 from engine.data.tokenizers import Tokenizer
-from engine.data.tokenizers.tagged import untagged
+from engine.data.tokenizers.tagged import remove_tag
 from engine.evaluation.metrics import score_batches
 from engine.model.transformer import Network
 from engine.tasks.scorers import TextScorer
@@ -53,7 +53,7 @@ COMPARED = 2  # training batches whose losses are compared
 SMALL_CONTEXT = {"pairs": 192, "documents": 96, "labelled": 48}  # tokens
 MOST_FILES = 200  # of a folder, and bytes of a corpus, that are read a second time
 MOST_BYTES = 1 << 25
-PACKED = 4  # times smaller than what it holds
+PACKED = 4  # how many times smaller a compressed file is than its content
 ARCHIVES = (".zip", ".tgz", ".xml")  # of named corpora, which have loaders of their own
 CLOSE = 1e-5  # relative: scores are rounded to fp32
 
@@ -96,11 +96,11 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
     tables["train"]["batch_size"] = scored["batch_size"] = AT_ONCE
     asked = RunConfig.model_validate(tables)
     if isinstance(task.corpus, TextCorpus) and isinstance(task.corpus.splits["train"], LargeSplit):
-        splits = large_splits(sources.find(small.corpus), asked.data)
-        made = type(task).of(TextCorpus("small", "small", small.corpus, splits), asked)
+        splits = large_splits(sources.find_source(small.corpus), asked.data)
+        made = type(task).from_corpus(TextCorpus("small", "small", small.corpus, splits), asked)
     else:
         made = type(task).load(asked, None)
-    return made.resolved(asked, str(folder), 1), made, small
+    return made.resolve_config(asked, str(folder), 1), made, small
 
 
 # --- splits
@@ -154,15 +154,15 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer, unknown: int | None) -> None:
         self.plain = cast(Any, tokenizer.untagged)
         self.tags = {f"<{tag}> ": self.plain.vocab_size + i for i, tag in enumerate(tokenizer.tags)}
-        self.symbols = self.plain.pieces or (  # bytes, characters or words
+        self.symbols = self.plain.token_bytes or (  # bytes, characters or words
             self.plain.characters if self.plain.per_character else self.plain.words
         )
         self.ids: dict[Any, int] = {symbol: token for token, symbol in enumerate(self.symbols)}
         self.unknown = self.ids.get("<unk>", unknown)
 
-    def cut(self, text: str) -> Sequence[Any]:
+    def split_symbols(self, text: str) -> Sequence[Any]:
         """Return a text's symbols. Of byte pairs, any that spell it will do: the choice is the library's."""
-        if not self.plain.pieces:
+        if not self.plain.token_bytes:
             return text if self.plain.per_character else symbols_of_words(text)
         found = [self.symbols[token] for token in self.plain.encode(text).tolist()]
         require(b"".join(found) == text.encode(), english("the tokens of a text do not decode to it"))
@@ -170,7 +170,7 @@ class Encoder:
 
     def __call__(self, text: str) -> Ids:
         tag = next((tag for tag in self.tags if text.startswith(tag)), "")
-        ids = [self.ids.get(symbol, self.unknown) for symbol in self.cut(text.removeprefix(tag))]
+        ids = [self.ids.get(symbol, self.unknown) for symbol in self.split_symbols(text.removeprefix(tag))]
         return [token for token in (self.tags.get(tag), *ids) if token is not None]
 
     def check_vocabulary(self, known: str) -> None:
@@ -185,30 +185,36 @@ class Encoder:
 # --- examples
 
 
-def examples(config: RunConfig, batch: Batch) -> Iterator[TokenRow]:
+def unpadded_rows(config: RunConfig, batch: Batch) -> Iterator[TokenRow]:
     """Yield the rows of a batch without their padding."""
-    real = None if batch.source_at is None else (batch.source_at.index >= 0).sum(1).tolist()
+    real = None if batch.source_positions is None else (batch.source_positions.index >= 0).sum(1).tolist()
     pooled = isinstance(batch, PooledBatch)
     for row, targets in enumerate(batch.targets.tolist()):
-        n = (real[row] if real else None) if pooled else _scored(targets)[-1] + 1 if config.on_rows else None
+        n = (
+            (real[row] if real else None)
+            if pooled
+            else _scored_places(targets)[-1] + 1
+            if config.trains_on_rows
+            else None
+        )
         source = None if batch.source is None else batch.source[row, : real[row] if real else None].tolist()
         yield TokenRow(source, batch.tokens[row, :n].tolist(), targets if pooled else targets[:n])
 
 
-def _scored(targets: Ids) -> list[int]:
+def _scored_places(targets: Ids) -> list[int]:
     return [place for place, target in enumerate(targets) if target != IGNORED]
 
 
-def _shifted(row: TokenRow, start: int) -> Ids:
+def _shifted_text(row: TokenRow, start: int) -> Ids:
     """Return the targets, which the decoder must read one token late."""
     wrong = english("the decoder's input is not its target, shifted by one token")
     require(row.tokens == [start, *row.targets[:-1]], wrong)
     return row.targets
 
 
-def _joined(row: TokenRow, unscored: int = 0) -> Ids:
+def _joined_text(row: TokenRow, unscored: int = 0) -> Ids:
     """Return the text in which each token but the first is a target, the first few of them not scored."""
-    scored = _scored(row.targets)
+    scored = _scored_places(row.targets)
     right = all(row.tokens[place + 1] == row.targets[place] for place in scored if place + 1 < len(row.tokens))
     require(right, english("a target is not the next token"))
     require(scored == [*range(unscored, len(row.targets))], english("the wrong tokens are scored"))
@@ -221,7 +227,7 @@ def _split_at(ids: Ids, mark: Callable[[int], bool]) -> list[Ids]:
     return [ids[start + 1 : stop] for start, stop in pairwise(at)]
 
 
-class Originals:
+class ExampleInverter:
     """Recovers the texts that a row of each objective was made from, in tokens; special tokens follow the text's."""
 
     def __init__(self, config: RunConfig, task: Task) -> None:
@@ -231,7 +237,7 @@ class Originals:
         self.end = None if config.data.across_documents else task.tokenizer.target.end_of_text  # of a document
 
     @classmethod
-    def knows(cls, objective: str) -> bool:
+    def supports(cls, objective: str) -> bool:
         """Return whether an `objective.kind` is written out here; one added to the program need not be."""
         return hasattr(cls, objective.replace("-", "_"))
 
@@ -245,12 +251,15 @@ class Originals:
         return (row.tokens + [one for one in row.targets[-1:] if one != IGNORED],)
 
     def masked(self, row: TokenRow) -> tuple[Ids, ...]:
-        n, wanted = len(_scored(row.targets)), max(1, round(self.config.objective.mask_fraction * len(row.tokens)))
+        n, wanted = (
+            len(_scored_places(row.targets)),
+            max(1, round(self.config.objective.mask_fraction * len(row.tokens))),
+        )
         require(n == wanted, english("{n} tokens are masked, not {wanted}", n=n, wanted=wanted))
         return ([b if b != IGNORED else a for a, b in zip(row.tokens, row.targets, strict=True)],)
 
     def copy(self, row: TokenRow) -> tuple[Ids, ...]:
-        text = _shifted(row, self.special[START])
+        text = _shifted_text(row, self.special[START])
         text = text if self.config.task.name == "copy" else text[::-1]
         require(row.source == text, english("the target does not match the source"))
         return (text,)
@@ -259,45 +268,45 @@ class Originals:
 
     def continuation(self, row: TokenRow) -> tuple[Ids, ...]:
         source = row.source or []
-        return ([*source, *_shifted(row, source[-1])],)
+        return ([*source, *_shifted_text(row, source[-1])],)
 
     def shifted(self, row: TokenRow) -> tuple[Ids, ...]:
         source = row.source or []
         require(row.tokens == source[1:], english("the decoder's input is not the source from its second token on"))
-        return ([*source, _joined(row)[-1]],)
+        return ([*source, _joined_text(row)[-1]],)
 
     def translation(self, row: TokenRow) -> tuple[Ids, ...]:
         start, end = self.special[START], self.special[END]
         if row.source is None:
             given = row.tokens.index(start) if start in row.tokens else 0
-            text = _joined(row, given)
+            text = _joined_text(row, given)
             source, written = text[:given], text[given + 1 :]
         else:
             require(row.source[-1] == self.of_source + 2, english("the source lacks its end token"))
-            source, written = row.source[:-1], _shifted(row, start)
-        return source, self._before(end, written)
+            source, written = row.source[:-1], _shifted_text(row, start)
+        return source, self._strip_end(end, written)
 
     summarization = translation
 
-    def _before(self, end: int, written: Ids) -> Ids:
+    def _strip_end(self, end: int, written: Ids) -> Ids:
         require(written[-1] == end, english("the target lacks its end token"))
         return written[:-1]
 
     def question_answer(self, row: TokenRow) -> tuple[Ids, ...]:
         mark = self.special[MASK]
         if row.source is not None:
-            return row.source, self._before(mark, _shifted(row, mark))
+            return row.source, self._strip_end(mark, _shifted_text(row, mark))
         given = row.tokens.index(mark)
-        return row.tokens[:given], self._before(mark, _joined(row, given - 1)[given + 1 :])
+        return row.tokens[:given], self._strip_end(mark, _joined_text(row, given - 1)[given + 1 :])
 
     def span_corruption(self, row: TokenRow) -> tuple[Ids, ...]:
         if row.source is None:
-            prefix, suffix, span, rest = _split_at(_joined(row), self.special[MASK].__eq__)
+            prefix, suffix, span, rest = _split_at(_joined_text(row), self.special[MASK].__eq__)
             wrong = english("a row is not prefix, suffix and span, each with a mark after it")
             require(not rest and bool(span), wrong)
             return (prefix + span + suffix,)
         first = self.special[START] + 1
-        parts = (row.source, _shifted(row, self.special[START]))
+        parts = (row.source, _shifted_text(row, self.special[START]))
         shown, spans = (_split_at(ids, lambda token: token >= first) for ids in parts)
         marks = [[token for token in ids if token >= first] for ids in parts]
         wanted = [*range(first, first + len(marks[1]))]
@@ -333,7 +342,7 @@ def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list
     logits = network(*parts)[0]  # (T, V)
     logits = logits.mean(0, keepdim=True) if len(row.targets) < len(logits) else logits
     log_p = logits.log_softmax(-1)
-    scored = [(place, row.targets[place]) for place in _scored(row.targets)]
+    scored = [(place, row.targets[place]) for place in _scored_places(row.targets)]
     likeliest = [int(log_p[at].argmax()) == target != never for at, target in scored]
     return [-float(log_p[at, target]) for at, target in scored], likeliest
 
@@ -341,11 +350,11 @@ def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list
 def check_losses(config: RunConfig, batch: Batch, network: Network) -> None:
     context = batch.tokens.shape[1]
     found = score_batches(network, [batch], context=context, stride=context).nll.tolist()
-    same = _close(found, [loss for row in examples(config, batch) for loss in nll(network, row)[0]])
+    same = _close(found, [loss for row in unpadded_rows(config, batch) for loss in nll(network, row)[0]])
     require(same, english("a padded batch and its rows, read one at a time, have different losses"))
 
 
-def text_rows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[TokenRow]:
+def scoring_windows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[TokenRow]:
     """Yield the windows that score a text: each token but the first once, in the first window that has it, and none
     from before its document; `end` is the token that ends one.
     """
@@ -363,16 +372,16 @@ def check_small_corpus(config: RunConfig, task: Task, build: Callable[[RunConfig
     """Return what was compared, in words; raise `Mismatch` at the first difference. `build` returns a small float64
     network.
     """
-    with TemporaryDirectory(prefix="tui-transformer-small-") as folder, cached_in(Path(folder) / "cache"):
+    with TemporaryDirectory(prefix="tui-transformer-small-") as folder, use_cache_folder(Path(folder) / "cache"):
         small_config, made, small = small_task(config, task, Path(folder))
         check_splits(small_config, rows_of(small_config, made), small)
         return check_task(small_config, made, build(small_config, made.vocab_size))
 
 
 def check_task(config: RunConfig, task: Task, network: Network) -> str:
-    """The same of the tokens, examples, losses and scores of a task whose corpus is small."""
+    """`check_small_corpus` for the tokens, examples, losses and scores of a task on a small corpus."""
     cpu, name, on = torch.device("cpu"), config.data.tokenizer, config.task.corpus
-    originals = Originals(config, task)
+    originals = ExampleInverter(config, task)
     source, target = (Encoder(side, originals.special.get(UNK)) for side in task.tokenizer.sides)
     lower = str.lower if config.data.lowercase else str
     texts = {split: [(lower(text), *more) for text, *more in rows] for split, rows in rows_of(config, task).items()}
@@ -393,14 +402,16 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     batches = task.batches(config, cpu)
     steps = range(1, 1 + getattr(batches, "steps_per_epoch", COMPARED))
     trained = [batches.batch(step, micro) for step in steps for micro in range(config.train.accumulation)]
-    seen = [originals(one) for batch in trained for one in examples(config, batch)]
-    one_pass = seen[: len(rows["train"])] if config.on_rows else seen  # an epoch's last step reads on into the next
+    seen = [originals(one) for batch in trained for one in unpadded_rows(config, batch)]
+    one_pass = (
+        seen[: len(rows["train"])] if config.trains_on_rows else seen
+    )  # an epoch's last step reads on into the next
     check_rows(config, one_pass, rows["train"], "training")
     scorer = task.scorer(config, cpu)
     if config.task.continues:
-        asked = [*text_rows(config, rows["validation"][0][0], originals.end)]
+        asked = [*scoring_windows(config, rows["validation"][0][0], originals.end)]
     else:
-        asked = [one for batch in scorer.batches() for one in examples(config, batch)]
+        asked = [one for batch in scorer.batches() for one in unpadded_rows(config, batch)]
         check_rows(config, [*map(originals, asked)], rows["validation"], "validation")
     for batch in trained[:COMPARED]:
         check_losses(config, batch, network)
@@ -411,7 +422,7 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     expected = {"loss": math.fsum(losses) / len(losses), "accuracy": sum(right) / len(right)}
     if "bits_per_byte" in record:
         text = texts["validation"][0][0]
-        first, bits = target.cut(text)[0], math.fsum(losses) / math.log(2)  # the first token is not predicted
+        first, bits = target.split_symbols(text)[0], math.fsum(losses) / math.log(2)  # the first token is not predicted
         rest = text.encode()[len(first if isinstance(first, bytes) else first.encode()) :]
         expected |= {"bits_per_character": bits / len(rest.decode()), "bits_per_byte": bits / len(rest)}
     for key, value in expected.items():
@@ -473,7 +484,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
     made from a text that is not in the corpus's files, or if `network` gives it another loss when it is read alone.
     `cut` shortens a batch of long rows.
     """
-    originals, cpu = Originals(config, task), torch.device("cpu")
+    originals, cpu = ExampleInverter(config, task), torch.device("cpu")
     scorer = task.scorer(config, cpu)
     if isinstance(scorer, TextScorer):  # the first windows
         scorer = copy(scorer)
@@ -482,7 +493,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
     first: dict[str, list[TokenRow]] = {}
     if config.task.continues:
         assert isinstance(scorer, TextScorer)
-        first["validation"] = [*text_rows(config, scorer.tokens[:].tolist(), originals.end)]
+        first["validation"] = [*scoring_windows(config, scorer.tokens[:].tolist(), originals.end)]
         alone = [loss for one in first["validation"] for loss in nll(network, one)[0]]
         same = _close(scorer.token_scores(network).nll.tolist(), alone)
         require(same, english("the scorer's losses differ from those of each window read alone"))
@@ -490,7 +501,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         batches["validation"] = next(iter(scorer.batches()))
     for split, batch in batches.items():
         few = next(batch.pieces(-(-len(batch.tokens) // AT_ONCE)))
-        first[split] = [*examples(config, few)]
+        first[split] = [*unpadded_rows(config, few)]
         check_losses(config, cut(few), network)
     if text := text_on_disk(config, task):
         text = END_OF_TEXT + (text.lower() if config.data.lowercase else text)
@@ -500,7 +511,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         for side, ids in zip((task.tokenizer.target, task.tokenizer.source), parts[::-1], strict=False):
             for part in [] if config.task.corpus == "labelled" and ids is row.targets else _texts(side, ids):
                 wrong = english("a {split} example has text that is not in the corpus: {part}")
-                require(not text or part in text, wrong.format(split=split, part=shortened(part)))
+                require(not text or part in text, wrong.format(split=split, part=shorten(part)))
     found = english("the first {n} examples and their losses match a second reading of the corpus")
     if not text:
         found = english("the losses of the first {n} examples match those of each read alone")
@@ -511,4 +522,4 @@ def _texts(tokenizer: Tokenizer, ids: Ids) -> list[str]:
     """Return the texts between unknown tokens and ends of documents, with single spaces."""
     runs = _split_at(ids, lambda token: token >= tokenizer.vocab_size or token == tokenizer.unknown)
     decoded = [tokenizer.decode(run).strip("\ufffd") for run in runs if run]
-    return [text for run in decoded for part in MARK.split(run) if (text := " ".join(untagged(part).split()))]
+    return [text for run in decoded for part in MARK.split(run) if (text := " ".join(remove_tag(part).split()))]

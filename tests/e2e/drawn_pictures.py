@@ -10,7 +10,7 @@ from textual.app import App
 from tests.tui_transformer.moving_picture import CELL, SVG
 from tui_transformer.studio.app import PANE_NAMES
 from tui_transformer.studio.playground.lines import PromptLine
-from tui_transformer.studio.shared.keys import PANES, SPARE
+from tui_transformer.studio.shared.keys import PANE_BINDINGS, SPARE
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCREENS = {name: name for name in PANE_NAMES} | {"variants": "compare"}  # the pane that a picture shows
@@ -49,7 +49,7 @@ def as_text(line: ElementTree.Element) -> str:
 def outdated(foot: str, panes: Iterable[str]) -> str:
     """What is left of the line of keys without those that the panes have today; the last one may be cut off."""
     app = App[None]()
-    known = [*PromptLine.BINDINGS, *(key for pane in (*panes, "everywhere") for key in PANES[pane])]
+    known = [*PromptLine.BINDINGS, *(key for pane in (*panes, "everywhere") for key in PANE_BINDINGS[pane])]
     shown = sorted(
         (f"{app.get_key_display(key)} {key.description}" for key in known if key.show or key.id in SPARE),
         key=len,

@@ -7,7 +7,7 @@ import torch
 
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proofs.bench.cases import CASES, BenchmarkSpec, Measured
+from engine.proofs.bench.cases import CASES, BenchmarkSpec, CaseResult
 from engine.proofs.bench.measure import linear_maps
 from tui_transformer.__main__ import main
 from tui_transformer.cli.show.bench import MARK, _title
@@ -48,7 +48,7 @@ def test_one_command_measures_several_sizes_beside_all_installed_peers(capsys, t
 
 
 def test_a_gpus_tables_do_not_replace_a_cpus() -> None:
-    result = Measured("training", "bf16", "tokens/s", [])
+    result = CaseResult("training", "bf16", "tokens/s", [])
     assert _title(result, "baseline", "cpu") == "## training, bf16 (tokens/s)"
     assert _title(result, "nanogpt", "cuda:0 H100") == "## training, bf16, nanogpt, cuda:0 H100 (tokens/s)"
 

@@ -35,8 +35,8 @@ def generated_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for kind in KINDS.values():
-            for name, load in list(kind.named.items()):
-                patch.setitem(kind.named, name, once(load))
+            for name, load in list(kind.named_loaders.items()):
+                patch.setitem(kind.named_loaders, name, once(load))
         yield
 
 

@@ -12,7 +12,7 @@ import yaml
 from engine.config import presets
 from engine.data import hub
 from engine.data.known import kind_by_name
-from reference.examples import FENCE, PROGRAM, code, ours
+from reference.examples import FENCE, PROGRAM, fenced_text, program_commands
 from reference.links import OUTSIDE
 from reference.pages import PAGES as GENERATED
 from tests.tui_transformer.loaded import loaded
@@ -46,7 +46,12 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command's name and its parameters; raises what the command line would."""
     if "-completion" in line:  # it would be installed; `test_bash_completes` has it
         return "", {}
-    level, context, words, names = loaded(), None, languages.choose(shlex.split(line.partition(" > ")[0])), []
+    level, context, words, names = (
+        loaded(),
+        None,
+        languages.apply_language_option(shlex.split(line.partition(" > ")[0])),
+        [],
+    )
     while True:
         context = level.make_context(level.name or PROGRAM, words, parent=context)
         below = getattr(level, "commands", None)
@@ -62,7 +67,7 @@ COMMANDS = [
     pytest.param(page, line, id=f"{name_of(page)}: {line}")
     for page in PAGES
     if page not in TUTORIALS
-    for line in ours(page)
+    for line in program_commands(page)
 ]
 COMMANDS += [pytest.param(README, line, id=f"--help: {line}") for line in all_examples()]
 
@@ -82,12 +87,12 @@ def test_every_command_that_is_shown_can_be_typed(page, line) -> None:
         for preset in (given.get("name"), given.get("first"), given.get("second")):
             assert preset is None or presets.find(preset)
     elif name in ("data show", "data fetch"):
-        own = given["name"].endswith(".txt") or hub.parsed(given["name"])  # a text of one's own, or from the Hub
+        own = given["name"].endswith(".txt") or hub.parse(given["name"])  # a text of one's own, or from the Hub
         assert kind_by_name(given["name"]) or own
 
 
 def test_the_pages_show_the_commands_that_people_need() -> None:
-    shown = {parsed(line)[0].partition(" ")[0] for page in (README, *HOW_TO) for line in ours(page)}
+    shown = {parsed(line)[0].partition(" ")[0] for page in (README, *HOW_TO) for line in program_commands(page)}
     public = {name for name, one in loaded().commands.items() if not one.hidden}
     assert public <= shown
 
@@ -96,7 +101,7 @@ def test_the_pages_show_the_commands_that_people_need() -> None:
 def test_a_run_that_is_named_was_trained_before(page) -> None:
     """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
-    for line in ours(page):
+    for line in program_commands(page):
         name, given = parsed(line)
         if name == "run":
             made.add(given["name"] or "-".join(filter(None, (given["preset"], given["on"]))))
@@ -215,7 +220,7 @@ def test_what_is_made_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        named = re.findall(r"^make ([\w-]+)", code(page), re.MULTILINE) + re.findall(r"`make ([\w-]+)`", text)
+        named = re.findall(r"^make ([\w-]+)", fenced_text(page), re.MULTILINE) + re.findall(r"`make ([\w-]+)`", text)
         assert set(named) <= targets, page.name
 
 
@@ -230,7 +235,9 @@ def test_the_front_page_says_the_same_in_chinese() -> None:
     """The same sections, things to do, commands, links, pictures and figures, in the same order, but for the words."""
     english, chinese = (page.read_text(encoding="utf-8") for page in (README, CHINESE))
     assert outline(english) == outline(chinese)
-    assert [bare(line) for line in code(README).splitlines()] == [bare(line) for line in code(CHINESE).splitlines()]
+    assert [bare(line) for line in fenced_text(README).splitlines()] == [
+        bare(line) for line in fenced_text(CHINESE).splitlines()
+    ]
     assert sorted(INLINE.findall(english)) == sorted(INLINE.findall(chinese))
     _, *links = LINK.findall(chinese)  # all but the one to the other
     assert sorted(LINK.findall(english)[1:]) == sorted(link.replace("docs/zh/", "docs/") for link in links)

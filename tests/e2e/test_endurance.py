@@ -76,7 +76,7 @@ async def test_a_run_that_is_watched_live_for_long_takes_no_more_room(updates: i
         began = time.monotonic()
         for done in range(50, updates + 1, 50):  # fifty records a look: a run of 25 steps a second, looked at twice
             grow(run, to=10 * done, steps=10 * updates)
-            studio.pane.look_now()
+            studio.pane.poll_now()
             await studio.until(lambda at=10 * done: studio.pane.snapshot.rows[0].step >= at)
             looks += 1
             if done == 500:

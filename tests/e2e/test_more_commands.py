@@ -173,7 +173,7 @@ def test_doctor_says_which_checkpoint_is_damaged(runs, tmp_path, capsys) -> None
 
 
 def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
-    from engine.runs.commands import Command
+    from engine.runs.commands import RunCommand
     from engine.runs.control import Control
     from engine.training.assemble import assemble
     from tui_transformer.cli.run.run import Request
@@ -181,7 +181,7 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     control = Control()
     request = Request("demo", None, None, tuple(SETTINGS), None, None)
     ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu", control=control)
-    control.request(Command.STOP, "enough")
+    control.request(RunCommand.STOP, "enough")
     ready.trainer.run()
     assert main(["resume", "demo", "--device", "cpu", "--runs-dir", str(tmp_path), "--json"]) == 0
     end = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -190,13 +190,13 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
 
 
 def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(tmp_path) -> None:
-    from engine.runs.commands import Command, send
+    from engine.runs.commands import RunCommand, send
     from engine.training.assemble import assemble
     from tui_transformer.cli.run.run import Request
 
     request = Request("demo", None, None, (*SETTINGS, "evaluation.every=0"), None, None)
     trainer = assemble(request.resolve(), runs_dir=tmp_path, device="cpu").trainer
-    orders = [send(tmp_path / "demo", command) for command in (Command.PAUSE, Command.PAUSE, Command.STOP)]
+    orders = [send(tmp_path / "demo", command) for command in (RunCommand.PAUSE, RunCommand.PAUSE, RunCommand.STOP)]
     seen, write = [], trainer.writer._replace
 
     def record(name: str, data: dict) -> None:

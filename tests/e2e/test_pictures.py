@@ -17,7 +17,7 @@ from tests.catalogue import ROOT
 from tests.e2e.drawn_pictures import DOCS, SCREENS, frames, outdated, size, tree
 from tests.tui_transformer.draw_pictures import SESSION, SESSION_SIZE, SIZE, STILL
 from tests.tui_transformer.moving_picture import CELL, EDGE, LINE, SVG, TITLE, at_frame
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 FRONT_PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 PAGES = [*FRONT_PAGES, *sorted(DOCS.rglob("*.md"))]
@@ -57,7 +57,7 @@ def test_no_picture_or_report_shows_a_path_of_the_machine_that_made_it() -> None
 def test_a_key_that_no_pane_has_today_is_found_in_the_bottom_row() -> None:
     """Which a release asks of every picture."""
     app = App[None]()
-    foot = "  ".join(f"{app.get_key_display(key)} {key.description}" for key in PANES["design"] if key.show)
+    foot = "  ".join(f"{app.get_key_display(key)} {key.description}" for key in PANE_BINDINGS["design"] if key.show)
     assert outdated(f"{foot} ▏^p palette", ["design"]) == ""
     assert outdated(f"{foot}  z no such thing ▏^p palette", ["design"]) == "z no such thing"
 

@@ -16,10 +16,10 @@ from tests.catalogue import ROOT
 from tests.e2e.drawn_pictures import DOCS, SCREENS, frames, outdated, tree
 from tests.tui_transformer.draw_pictures import SESSION
 from tests.tui_transformer.moving_picture import SVG
-from tui_transformer.lab.reports.languages import language
+from tui_transformer.lab.reports.languages import load_report_language
 from tui_transformer.studio.app import PANE_NAMES
 from tui_transformer.studio.design.switches import SWITCHES
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.release]
 
@@ -110,7 +110,7 @@ def test_the_picture_of_design_shows_its_switches() -> None:
 
 def test_the_picture_of_recall_has_the_words_of_a_report() -> None:
     words = (DOCS / "recall.svg").read_text(encoding="utf-8")
-    said = language("en").phrases
+    said = load_report_language("en").phrases
     for key in ("figure.distance", "figure.reach", "figure.chance"):
         assert f">{said[key]}<" in words, key
 
@@ -118,7 +118,7 @@ def test_the_picture_of_recall_has_the_words_of_a_report() -> None:
 def test_the_session_shows_the_keys_and_captions_of_today() -> None:
     for lines in frames("session")[1:]:
         assert lines[0].replace("alt+", "").split() == tabs()  # so while a prompt is typed
-        assert outdated(lines[-1], PANES) == ""
+        assert outdated(lines[-1], PANE_BINDINGS) == ""
     captions = [text.text for text in tree("session").iter(f"{SVG}text") if text.get("class") == "title"]
     assert captions == [shot.caption for shot in SESSION], "the script has changed: redraw the picture"
 

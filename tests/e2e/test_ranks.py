@@ -18,7 +18,7 @@ import pytest
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.step import Stepper
@@ -264,11 +264,11 @@ def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed, monkeyp
         held_at(8, gate, patch)
         process = begun(tmp_path, "run", small("baseline", *SHORT), 2)
     reaches(run, process, 5)
-    send(run, Command.PAUSE)
+    send(run, RunCommand.PAUSE)
     gate.touch()
     wait_for(lambda: RunReader(run).state == "paused", "the pause", lambda: RunReader(run).status)
     assert_stays_paused(run)
-    send(run, Command.CONTINUE)
+    send(run, RunCommand.CONTINUE)
     ended(process)
     assert state(run) == undisturbed[1]
 

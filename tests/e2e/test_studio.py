@@ -12,7 +12,7 @@ import pytest
 
 import tui_transformer.studio
 from engine.config import presets
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
 from engine.training.trainer import Trainer
 from tests.tui_transformer.recorded import record
@@ -127,7 +127,7 @@ def goes_on(reader: RunReader) -> None:
     wait_for(lambda: reader.status.attempt == 2, "a second attempt", lambda: reader.status)
     steps(reader, reader.status.step + 5)
     assert waits(reader, "running") == "running"
-    send(reader.path, Command.STOP)
+    send(reader.path, RunCommand.STOP)
     waits(reader, "stopped")
 
 

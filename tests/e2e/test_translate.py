@@ -9,8 +9,8 @@ import pytest
 
 from engine.runs.reader import RunReader
 from tui_transformer.__main__ import main
-from tui_transformer.cli.run.translate import Translating
-from tui_transformer.lab.play.prompt import TRANSLATING, Prompt
+from tui_transformer.cli.run.translate import TranslationSession
+from tui_transformer.lab.play.prompt import TRANSLATING, CommandPrompt
 
 pytestmark = pytest.mark.usefixtures("module_minimal_leak_probe", "cached_corpora")
 SETTINGS = [
@@ -89,24 +89,26 @@ def test_sample_says_where_translations_are(runs, capsys) -> None:
 
 
 def test_the_prompt_shows_examples_n_best_and_where_it_looked(runs, capsys) -> None:
-    work = Translating(runs, "cpu", "best", False)
-    work.take_run("pb")
+    work = TranslationSession(runs, "cpu", "best", False)
+    work.use_run("pb")
     actions = {"align": work.align, "examples": work.examples}
     said: list[str] = []
-    prompt = Prompt(work.settings, work.answer, actions, TRANSLATING, say=said.append, complain=said.append)
-    prompt.take("examples")
+    prompt = CommandPrompt(
+        work.settings, work.answer, actions, TRANSLATING, show_reply=said.append, show_error=said.append
+    )
+    prompt.handle_line("examples")
     assert "How are you?" in (shown := capsys.readouterr().out) and "a training sentence" in shown
-    prompt.take("/align")
+    prompt.handle_line("/align")
     assert "nothing has been translated" in said[-1]
-    prompt.take("/beam 3")
-    prompt.take("/nbest 2")
-    prompt.take("I see the dog.")
+    prompt.handle_line("/beam 3")
+    prompt.handle_line("/nbest 2")
+    prompt.handle_line("I see the dog.")
     assert len(capsys.readouterr().out.splitlines()) == 2
-    prompt.take("/align")
-    assert "dog" in capsys.readouterr().out or not work.found(["I see the dog."])[0][0].text
-    prompt.take("/temperature 1")
+    prompt.handle_line("/align")
+    assert "dog" in capsys.readouterr().out or not work.translate(["I see the dog."])[0][0].text
+    prompt.handle_line("/temperature 1")
     assert "unknown command /temperature" in said[-1]
-    prompt.take("quit")
+    prompt.handle_line("quit")
     assert prompt.done
 
 
@@ -153,15 +155,17 @@ def test_the_language_is_chosen_by_option_by_command_or_in_the_text(two, capsys)
     assert translated(capsys, two, "--text", "I see the dog.") == german
     assert translated(capsys, two, "--text", "<nl> I see the dog.") == dutch
     assert "does not translate into 'fr'; choose de or nl" in refused(capsys, two, "--text", "a", "--to", "fr")
-    work = Translating(two, "cpu", "best", False)
-    work.take_run("pb")
-    prompt = Prompt(work.settings, work.answer, {"to": work.towards}, TRANSLATING, complain=lambda said: None)
+    work = TranslationSession(two, "cpu", "best", False)
+    work.use_run("pb")
+    prompt = CommandPrompt(
+        work.settings, work.answer, {"to": work.set_target}, TRANSLATING, show_error=lambda said: None
+    )
     assert work.title.endswith("en → de, nl")
     for line in ("/to nl", "/to fr", "I see the dog."):
-        prompt.take(line)
-    assert work.writers[0].translator.to == "nl"
-    work.take_checkpoint("last")
-    assert work.writers[0].translator.to == "nl"
+        prompt.handle_line(line)
+    assert work.writers[0].translator.target_language == "nl"
+    work.use_checkpoint("last")
+    assert work.writers[0].translator.target_language == "nl"
 
 
 def test_a_run_of_one_language_has_no_choice(runs, capsys) -> None:

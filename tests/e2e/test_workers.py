@@ -20,7 +20,7 @@ import pytest
 
 from tests.tui_transformer.lab.work.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
 from tui_transformer.lab.work.record import write
-from tui_transformer.lab.work.runner import left_behind
+from tui_transformer.lab.work.runner import orphaned_processes
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs signals and /proc"),
@@ -95,7 +95,7 @@ def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(
         figures = disturb(study, runs, accidents, workers.revive, lambda: (tmp_path / "log.txt").read_text()[-5000:])
     finally:
         workers.end()
-        for pid in left_behind(runs / cell.name for cell in study.cells()).values():
+        for pid in orphaned_processes(runs / cell.name for cell in study.cells()).values():
             with suppress(psutil.Error):
                 os.kill(pid, signal.SIGKILL)
     equals_the_undisturbed(study, runs, tmp_path / "alone")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from engine.config.keys import later_keys
+from engine.config.keys import later_defaults
 from tests.earlier.asking import Answer, ask
 from tests.earlier.commands import CPU, Commands, words
 from tests.tui_transformer.screen import Screen
@@ -34,7 +34,7 @@ _ANSWER = re.compile(r"^==== (.+)\n", re.MULTILINE)  # begins each answer of a g
 # What varies from one time to the next, on one machine: version, measured times, and the columns that they widen.
 _SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
 # Settings that came later, at what was done without them: a line each of JSON.
-_LATER = "|".join(rf'"{key.split(".")[1]}": {re.escape(json.dumps(off))}' for key, off in later_keys().items())
+_LATER = "|".join(rf'"{key.split(".")[1]}": {re.escape(json.dumps(off))}' for key, off in later_defaults().items())
 _VARIES = (
     (re.compile(rf"^ *(?:{_LATER}),?\n", re.MULTILINE), ""),
     (re.compile(r",(?=\n *\})"), ""),  # what was before the last of them

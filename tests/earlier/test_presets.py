@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.config.keys import later_keys
+from engine.config.keys import later_defaults
 from tests.earlier.asking import ask
 from tests.earlier.kept import NEAR, same_machine
 from tests.earlier.miniatures import FILE, trained
@@ -35,7 +35,7 @@ def test_every_shipped_preset_has_the_settings_it_had(tmp_path) -> None:
         found = json.loads(answer.out)["config"]
         if name == "demo":  # it learns in 1,200 steps now
             continue
-        for key, default in later_keys().items():  # which it had not, and leaves at what was done without them
+        for key, default in later_defaults().items():  # which it had not, and leaves at what was done without them
             section, leaf = key.split(".")
             assert found[section].pop(leaf, None) == default, key
         said = {"description": found["description"]}  # words may change

@@ -40,7 +40,7 @@ def prepared(tmp_path_factory) -> Iterator[Path]:
     shutil.copytree(folder / "trained" / "text", folder / "verified" / "text")
     shutil.copytree(folder / "trained" / "text", folder / "runs" / "text")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(languages.SETTINGS, str(folder / "settings.toml"))
+        patch.setenv(languages.SETTINGS_VARIABLE, str(folder / "settings.toml"))
         patch.setenv("TUI_TRANSFORMER_DATA", str(folder / "empty"))
         patch.chdir(folder / "here")
         yield folder

@@ -29,11 +29,17 @@ from tui_transformer.lab.work.study import find_study, read_study, shipped_studi
 from tui_transformer.settings import Settings
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 4
-_BPE = BpeTokenizer.trained(TEXTS, 270)
-_WORDS = WordTokenizer.of(["abc", "cab, abc."])
+_BPE = BpeTokenizer.train(TEXTS, 270)
+_WORDS = WordTokenizer.from_texts(["abc", "cab, abc."])
 TOKENIZERS = [
     one.to_json().encode()
-    for one in (_BPE, CharacterTokenizer.of("abc é"), _WORDS, PairTokenizer(_BPE, _BPE), PairTokenizer(_WORDS, _BPE))
+    for one in (
+        _BPE,
+        CharacterTokenizer.from_texts("abc é"),
+        _WORDS,
+        PairTokenizer(_BPE, _BPE),
+        PairTokenizer(_WORDS, _BPE),
+    )
 ]
 PRESETS = [path.read_bytes() for path in sorted(presets.folder().glob("*.toml"))]
 STUDIES = [path.read_bytes() for path in shipped_studies().values()]
@@ -95,7 +101,7 @@ def tokenizer(folder: Path, raw: bytes) -> None:
 def config_file(folder: Path, raw: bytes) -> None:
     path = put(folder, "preset.toml", raw)
     made = presets.resolve(presets.load(path), where=str(path))
-    assert toml.validate(toml.parse(toml.write(made).encode(), "again"), "again") == made
+    assert toml.validate(toml.parse(toml.config_toml(made).encode(), "again"), "again") == made
 
 
 def study_file(folder: Path, raw: bytes) -> None:
@@ -112,17 +118,17 @@ def study_file(folder: Path, raw: bytes) -> None:
 def table_of_pairs(folder: Path, given: tuple[bytes, str]) -> None:
     raw, behind = given
     path = put(folder, "some.tsv", raw)
-    parallel.load_path(DataConfig(corpus=f"{path}{behind}")).described("")
+    parallel.load_path(DataConfig(corpus=f"{path}{behind}")).describe("")
 
 
 def aligned_files(folder: Path, given: tuple[bytes, bytes]) -> None:
     files = [put(folder, f"text.{language}", raw) for language, raw in zip(("en", "de"), given, strict=True)]
-    parallel.load_path(DataConfig(corpus=",".join(map(str, files)))).described("")
+    parallel.load_path(DataConfig(corpus=",".join(map(str, files)))).describe("")
 
 
 def folder_of_pairs(folder: Path, given: dict[str, bytes]) -> None:
     with _only(folder / "languages", given) as path:
-        parallel.load_path(DataConfig(corpus=str(path))).described("")
+        parallel.load_path(DataConfig(corpus=str(path))).describe("")
 
 
 def folder_of_documents(folder: Path, given: dict[str, bytes]) -> None:
@@ -158,13 +164,13 @@ def checkpoint_files(folder: Path, edits: list[Edit]) -> None:
     model, _, _ = LOADED.get(run.path) or LOADED.setdefault(run.path, checkpoint.load_network(run, "last"))
     for honest in (False, True):
         with damaged(files, edits):
-            for path in checkpoint.steps_saved(run.path):
+            for path in checkpoint.step_folders(run.path):
                 manifest = path / checkpoint.MANIFEST
                 before = manifest.read_bytes() if honest and manifest.is_file() else None
                 if before is not None:
                     _agree(path)
                 try:
-                    for attempt in (checkpoint.damage, _weights, _state(model)):
+                    for attempt in (checkpoint.find_damage, _weights, _state(model)):
                         _refused(attempt, path)
                 finally:
                     if before is not None:
@@ -229,8 +235,8 @@ def control_file(folder: Path, edits: list[Edit]) -> None:
     with damaged([run / "control.json", run / "status.json"], edits):
         assert all(isinstance(number, int) for number, _ in commands.read_commands(run))
         if not (run / "control.json").is_dir():
-            sent = commands.send(run, commands.Command.STOP)
-            assert (sent, commands.Command.STOP) in commands.read_commands(run)
+            sent = commands.send(run, commands.RunCommand.STOP)
+            assert (sent, commands.RunCommand.STOP) in commands.read_commands(run)
 
 
 SETTINGS = b"""launch = "thread"

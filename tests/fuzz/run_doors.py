@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.base.errors import InputError
 from engine.runs import twins
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
-from engine.runs.tail import History, MetricsTail
+from engine.runs.tail import MetricsHistory, MetricsTail
 from engine.runs.verdict import Verdict
 from engine.runs.writer import RunWriter
 from tests.fuzz.door import Door, command
@@ -20,19 +20,19 @@ from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.analysis import curves as bands
 from tui_transformer.lab.analysis import curves as distance
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.chart_lines import AXES, CHARTED, SMOOTHINGS, curve_of, picture
-from tui_transformer.lab.analysis.charts.canvas import Line, line_chart
-from tui_transformer.lab.analysis.curves import Curves, difference
-from tui_transformer.lab.analysis.detail import detail, group_detail, text_of
-from tui_transformer.lab.analysis.export import FORMATS, group_table, table
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.chart_lines import AXES, CHARTED, SMOOTHINGS, curve_of, measure_chart
+from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart
+from tui_transformer.lab.analysis.curves import MetricsReader, difference
+from tui_transformer.lab.analysis.detail import detail, results_text, variant_detail
+from tui_transformer.lab.analysis.export import FORMATS, comparison_table, variant_comparison_table
+from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.verdict import VariantResults
-from tui_transformer.lab.analysis.view import Options, View
+from tui_transformer.lab.analysis.verdict import VariantEvaluator
+from tui_transformer.lab.analysis.view import View, ViewOptions
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.reports.context import gather
-from tui_transformer.lab.reports.languages import LANGUAGES, language
-from tui_transformer.lab.reports.report import report
+from tui_transformer.lab.reports.context import read_context
+from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
+from tui_transformer.lab.reports.report import report_document
 
 Given = tuple[list[Edit], int]
 
@@ -73,53 +73,58 @@ def feed(folder: Path, edits: list[Edit]) -> None:
     root = folder / "runs"
     followed = Feed(root)
     runs = sorted(path for path in root.iterdir() if path.is_dir())
-    followed.look(runs[0])
+    followed.poll(runs[0])
     with damaged(files_of(root), edits):
         for looks in (followed, Feed(root)):
             for run in runs:
-                view = looks.look(run).view
+                view = looks.poll(run).view
                 if view is not None:
                     pictures(view.train, view.validation, [floor.nats for floor in view.floors])
-    followed.look(runs[0])
+    followed.poll(runs[0])
 
 
 def pictures(train: Any, validation: Any, floors: list[float]) -> None:
     for measure in CHARTED:
         for axis, smoothing in zip(AXES, SMOOTHINGS, strict=True):
-            made = picture(
+            made = measure_chart(
                 measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floors=floors
             )
             assert all(math.isfinite(y) for y in (*made.train.y, *made.validation.y))
 
 
-OPTIONS = (Options(), Options(by="variants", sort="loss"), Options(query="loss<2 rope", all_settings=True))
+OPTIONS = (ViewOptions(), ViewOptions(by="variants", sort="loss"), ViewOptions(query="loss<2 rope", all_settings=True))
 
 
 def compared(folder: Path, given: Given) -> None:
     edits, _ = given
     root = folder / "study"
     with damaged(files_of(root), edits):
-        look = Folder(root).look()
+        look = RunsFolder(root).scan()
         for entry in look.entries:
             detail(entry, look.entries[0])
         view = View()
         for options in OPTIONS:
             view.arrange(look.entries, options, look.studies)
-        standings = VariantResults().of(Grouping().of(look.entries), look.studies, None)
+        standings = VariantEvaluator().evaluate(Grouping().group(look.entries), look.studies, None)
         for standing in standings:
-            group_detail(standing)
-        for made in (table(look.entries, look.entries[0] if look.entries else None), group_table(standings)):
+            variant_detail(standing)
+        for made in (
+            comparison_table(look.entries, look.entries[0] if look.entries else None),
+            variant_comparison_table(standings),
+        ):
             for form in FORMATS.values():
                 form.write(made).encode()
-        text_of(standings, all_settings=True, width=100)
-        curves = Curves().read([entry.path for entry in look.entries])
+        results_text(standings, all_settings=True, width=100)
+        curves = MetricsReader().read([entry.path for entry in look.entries])
         for found in curves.values():
             pictures(found.train, found.validation, [])
-        groups = bands.seeds_of(look.entries, look.entries)
+        groups = bands.group_seeds(look.entries, look.entries)
         for group in groups:
-            bands.band({seed: bands.scored(curves[run.path].validation, "step") for seed, run in group.by_seed.items()})
+            bands.band(
+                {seed: bands.points_by_step(curves[run.path].validation, "step") for seed, run in group.by_seed.items()}
+            )
         for found in curves.values():
-            distance.newest(found.validation)
+            distance.newest_distance_bins(found.validation)
         group_columns.columns(standings, all_settings=True)
 
 
@@ -168,7 +173,7 @@ def begun(folder: Path, edits: list[Edit]) -> None:
                     writer = RunWriter(root / run)
                     writer.rewind({"metrics": 100, "samples": 50}, 3)
                 writer.verdict(Verdict("leak", "before", 3, "ok", 0.0, ""))
-                writer.status(step=4)
+                writer.update_status(step=4)
             except (InputError, OSError) as error:
                 assert str(error)
             finally:
@@ -186,12 +191,12 @@ def verify(folder: Path, given: Given) -> None:
 def gathered(folder: Path, given: Given) -> None:
     edits, how = given
     root = folder / ("study" if how % 2 else "runs")
-    spoken = language(LANGUAGES[how // 2 % len(LANGUAGES)])
+    spoken = load_report_language(LANGUAGES[how // 2 % len(LANGUAGES)])
     with damaged(files_of(root), edits):
-        look = Folder(root).look()
+        look = RunsFolder(root).scan()
         if look.entries:
-            found = gather(look.entries, look.studies if how % 2 else {}, spoken, spoken)
-            assert report(found).blocks and found.folder_name
+            found = read_context(look.entries, look.studies if how % 2 else {}, spoken, spoken)
+            assert report_document(found).blocks and found.folder_name
 
 
 _RECORDS = st.builds(
@@ -228,7 +233,7 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
     kept = path.read_bytes()
     try:
         path.write_bytes(b"".join(before))
-        tail, history = MetricsTail(run), History(run, 8)
+        tail, history = MetricsTail(run), MetricsHistory(run, 8)
         history.reset(tail.load(8))
         with path.open("ab") as file:
             file.write(b"".join(after))
@@ -238,9 +243,11 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
         pictures(columns.train, columns.validation, [0.5])
         ours, theirs = curve_of(columns.train, "step", "loss"), curve_of(columns.validation, "step", "loss")
         difference(ours, theirs)
-        line_chart([Line(ours.x, ours.y, "blue", label="train")], title="loss", width=40, height=10)
-        bands.band({1: bands.scored(columns.validation, "step"), 2: bands.scored(columns.train, "tokens")})
-        distance.newest(columns.validation)
+        line_chart([ChartLine(ours.x, ours.y, "blue", label="train")], title="loss", width=40, height=10)
+        bands.band(
+            {1: bands.points_by_step(columns.validation, "step"), 2: bands.points_by_step(columns.train, "tokens")}
+        )
+        distance.newest_distance_bins(columns.validation)
     finally:
         path.write_bytes(kept)
 

@@ -16,15 +16,15 @@ from tests.fuzz.run_doors import files_of
 from tests.tui_transformer.studio.on_screen import patch_waits
 from tui_transformer.languages import settings_file
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.shared.dialog import Read
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.dialog import TextScreen
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 PARTS = 10
 TRIES = 3  # escapes that may be needed before a key is a key again
 PANES_BY_KEY = {"1": "design", "2": "train", "3": "compare", "4": "playground"}
 SIZES = ((80, 24), (120, 36), (60, 18), (30, 8))
 LEAVING = {"ctrl+q"}
-BOUND = sorted({name for keys in PANES.values() for key in keys for name in key.key.split(",")} - LEAVING)
+BOUND = sorted({name for keys in PANE_BINDINGS.values() for key in keys for name in key.key.split(",")} - LEAVING)
 OTHERS = [
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab", "enter", "space"),
     *(
@@ -100,9 +100,9 @@ async def pressed(runs: Path, keys: list[str], size: tuple[int, int]) -> None:
         await pilot.press(keys[0] if keys[0] in PANES_BY_KEY else "2")
         for _ in range(TRIES):  # a pane that found its runs only now may have taken the keys to its prompt
             await pilot.press("escape", "question_mark")
-            if isinstance(app.screen, Read):
+            if isinstance(app.screen, TextScreen):
                 break
-        assert isinstance(app.screen, Read), (app.screen, app.focused)
+        assert isinstance(app.screen, TextScreen), (app.screen, app.focused)
         await pilot.press("escape")
         assert app.screen is app.screen_stack[0]
 

@@ -14,9 +14,9 @@ from engine.base.errors import InputError
 from engine.config import keys, lints, presets, toml
 from tests.fuzz.door import Door, command
 from tests.tui_transformer.loaded import loaded
-from tui_transformer.cli.run.sample import Writing
-from tui_transformer.cli.run.translate import Translating
-from tui_transformer.lab.play.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, Prompt, Table
+from tui_transformer.cli.run.sample import SampleSession
+from tui_transformer.cli.run.translate import TranslationSession
+from tui_transformer.lab.play.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, CommandPrompt, CommandTable
 
 NAMES = st.one_of(st.sampled_from(sorted(keys.all_keys())), st.text(max_size=12))
 VALUES = st.recursive(
@@ -54,7 +54,7 @@ def config(folder: Path, flat: dict[str, object]) -> None:
     capabilities.check(built)
     resolved = built.resolved(vocab_size=64, threads=1, train_tokens=1000)
     list(lints.lint(resolved, 1000))
-    assert toml.validate(toml.parse(toml.write(resolved).encode(), "y"), "y") == resolved
+    assert toml.validate(toml.parse(toml.config_toml(resolved).encode(), "y"), "y") == resolved
 
 
 def toml_bytes(folder: Path, raw: bytes) -> None:
@@ -128,10 +128,10 @@ def command_line(folder: Path, words: list[str]) -> None:
 class Session:
     """A prompt with a tiny model behind it; answers are short, whatever length is asked for."""
 
-    def __init__(self, work: Any, settings: dict[str, Any], table: Table, answer: Callable[[str], None]) -> None:
+    def __init__(self, work: Any, settings: dict[str, Any], table: CommandTable, answer: Callable[[str], None]) -> None:
         self.work, self.first, self.answer = work, dict(settings), answer
         self.kept = [*work.writers]
-        self.prompt = Prompt(settings, self.bounded, self.actions(), table)
+        self.prompt = CommandPrompt(settings, self.bounded, self.actions(), table)
 
     def actions(self) -> dict[str, Callable[[str], None]]:
         """What the command gives its prompt."""
@@ -160,7 +160,7 @@ class Session:
         self.prompt.settings.update(self.first)
         self.prompt.done, self.prompt.history[:] = False, []
         for line in given:
-            self.prompt.take(line)
+            self.prompt.handle_line(line)
 
 
 @cache
@@ -169,12 +169,12 @@ def sessions(folder: Path) -> dict[str, Session]:
     runs = folder / "trained"
     found = {}
     for name, table in (("text", WRITING), ("asked", ASKING)):
-        work = Writing(runs, "cpu", "last", False)
+        work = SampleSession(runs, "cpu", "last", False)
         work.writers = [work.load(name)]
         settings = dict(work.writers[0].defaults)
         found[name] = Session(work, settings, table, lambda text, w=work, s=settings: w.answer(text, s))
-    translating = Translating(runs, "cpu", "last", False)
-    translating.take_run("pairs")
+    translating = TranslationSession(runs, "cpu", "last", False)
+    translating.use_run("pairs")
     found["pairs"] = Session(translating, translating.settings, TRANSLATING, translating.answer)
     return found
 
@@ -249,9 +249,9 @@ def prompted(name: str) -> Callable[[Path, list[str]], None]:
             work = session.work
             if work.checkpoint != "last" or [*map(id, work.writers)] != [*map(id, session.kept)]:
                 work.checkpoint = "last"
-                work.take_run(name)
-                if work.__class__ is not Translating:
-                    work.take_second("")
+                work.use_run(name)
+                if work.__class__ is not TranslationSession:
+                    work.use_second_run("")
                 session.kept = [*work.writers]
 
     return knock

@@ -74,7 +74,7 @@ def text_file(folder: Path, raw: bytes) -> None:
 
     found = load_corpus(TextCorpus, DataConfig(corpus=str(put(folder, "some.txt", raw))))
     text = "".join(part.text for part in found.splits.values())
-    tokenizer = CharacterTokenizer.of(text)
+    tokenizer = CharacterTokenizer.from_texts(text)
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 

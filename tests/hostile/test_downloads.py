@@ -113,7 +113,7 @@ def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path, monkeypatch) -> No
         for remote in entry.remotes:
             (tmp_path / remote.file).parent.mkdir(exist_ok=True)
             (tmp_path / (remote.file + ".part")).write_bytes(CONTENT)
-        assert not entry.remotes or entry.found([tmp_path]) is None
+        assert not entry.remotes or entry.find_files([tmp_path]) is None
     with pytest.raises(InputError, match="not on this machine"):
         load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"), tmp_path)
 
@@ -162,7 +162,10 @@ def test_bombs_are_cut_off_by_their_ratio_and_by_their_size(tmp_path, monkeypatc
         archive.writestr("a", bomb)
     assert read_bytes(tmp_path / "a.gz", "it") == read_member(tmp_path / "a.zip", "a")[0] == bomb
     monkeypatch.setattr(lines, "BLOCK", 1 << 16)
-    for limit, value, says in (("SMALL", 1 << 16, "200 times its size"), ("MAX_BYTES", 1 << 20, "larger than")):
+    for limit, value, says in (
+        ("UNCHECKED_BYTES", 1 << 16, "200 times its size"),
+        ("MAX_BYTES", 1 << 20, "larger than"),
+    ):
         with monkeypatch.context() as patched:
             patched.setattr(lines, limit, value)
             for refused in (

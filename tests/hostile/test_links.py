@@ -8,8 +8,8 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.base.plain_files import open_plain, read_plain, refuse_links
-from engine.runs.commands import Command, send
-from engine.runs.files import write_named
+from engine.runs.commands import RunCommand, send
+from engine.runs.files import write_user_file
 from engine.runs.manage import write_notes
 from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, write
@@ -70,7 +70,7 @@ def test_nothing_is_written_through_a_link(run, tmp_path, name: str) -> None:
     for words in (["resume", "run", "--device", "cpu"], ["resume", "run", "--detach", "--device", "cpu"]):
         found = said([*words, *root])
         assert found.code in (1, 2) and len(found.text.strip().splitlines()) == 1, found.text
-    for change in (lambda: send(copy, Command.STOP), lambda: write_notes(copy, text="a note")):
+    for change in (lambda: send(copy, RunCommand.STOP), lambda: write_notes(copy, text="a note")):
         with pytest.raises(InputError, match="is a link or not a regular file"):
             change()
     assert victim.read_bytes() == b"precious\n" * 10_000
@@ -137,16 +137,16 @@ def test_a_line_without_end_is_no_sentence(tmp_path) -> None:
 def test_what_a_person_names_is_written_where_that_leads(tmp_path) -> None:
     target, link, pipe = tmp_path / "target", tmp_path / "link.csv", tmp_path / "pipe.csv"
     link.symlink_to(target)
-    write_named(link, "a,b\n")
+    write_user_file(link, "a,b\n")
     assert link.is_symlink() and target.read_text() == "a,b\n"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        write_named(pipe, "a,b\n")
+        write_user_file(pipe, "a,b\n")
         assert os.read(reader, 100) == b"a,b\n" and pipe.is_fifo()
     finally:
         os.close(reader)
     with pytest.raises(OSError):
-        write_named(tmp_path, "a folder")
-    write_named(Path("/dev/null"), "gone")
+        write_user_file(tmp_path, "a folder")
+    write_user_file(Path("/dev/null"), "gone")
     assert not Path("/dev/null").is_file()

@@ -83,7 +83,7 @@ def home(tmp_path_factory) -> Path:
     (home / "corpus.txt").write_text(" ".join(words))
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TUI_TRANSFORMER_CACHE", str(home / "cache"))
-        patched.setattr(cache, "SMALLEST", 0)
+        patched.setattr(cache, "MIN_CACHED_LENGTH", 0)
         run = completed(train(home / "runs", "run", f"data.corpus={home / 'corpus.txt'}"))
     write(run / "status.json", read(run / "status.json") | {"state": "stopped"})
     config = read(run / "config.toml")
@@ -130,11 +130,9 @@ def told(copy: Path, mark: Path, commands: Sequence[tuple[str, ...]] = COMMANDS)
 
 def quickly(monkeypatch) -> None:
     """No pictures are drawn, and even a short text is kept in the cache."""
-    monkeypatch.setattr(
-        "tui_transformer.lab.reports.report.rendered", lambda *_: {"svg": b"<svg></svg>", "png": b"png"}
-    )
+    monkeypatch.setattr("tui_transformer.lab.reports.report.render", lambda *_: {"svg": b"<svg></svg>", "png": b"png"})
     monkeypatch.setattr("tui_transformer.lab.reports.report.chinese_font", lambda: "some font")
-    monkeypatch.setattr(cache, "SMALLEST", 0)
+    monkeypatch.setattr(cache, "MIN_CACHED_LENGTH", 0)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "*.npy"])

@@ -16,7 +16,7 @@ from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
 from tests.tui_transformer.studio.on_screen import patch_waits, until
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.shared.dialog import AskText
+from tui_transformer.studio.shared.dialog import TextDialog
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
 
@@ -139,7 +139,7 @@ async def test_what_is_pasted_copied_or_already_there_is_cleaned(tmp_path, monke
     monkeypatch.setenv("TUI_TRANSFORMER_SETTINGS", str(settings))
     app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("design",))
     async with app.run_test(size=(120, 36)) as pilot:
-        app.push_screen(AskText("name", POISON))
+        app.push_screen(TextDialog("name", POISON))
         await until(pilot, lambda: app.screen.query(Input))
         line = app.screen.query_one(Input)
         assert line.value == clean_line(POISON)

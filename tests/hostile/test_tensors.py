@@ -80,11 +80,11 @@ def stopped(tmp_path_factory) -> Path:
 
 def damaged(run: Path, root: Path, file: str, change: Change) -> Path:
     copy = Path(shutil.copytree(run, root / "run"))
-    for folder in checkpoint.steps_saved(copy):
+    for folder in checkpoint.step_folders(copy):
         if (folder / file).stat().st_size > 100:  # no moments yet at step 0
             change(folder / file)
         rehash(folder)
-        assert checkpoint.damage(folder) is None
+        assert checkpoint.find_damage(folder) is None
     return copy
 
 

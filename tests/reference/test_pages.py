@@ -23,8 +23,8 @@ from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.output import ExitCode
 from tui_transformer.lab.play.prompt import COMMANDS, TRANSLATING
 from tui_transformer.lab.records import badges
-from tui_transformer.lab.work.study import StudyFile, read_study, shipped_studies
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.lab.work.study import StudyFileModel, read_study, shipped_studies
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 TAGS = {"h1", "h2", "h3", "p", "pre", "code", "em", "strong", "a", "br", "kbd", "div"}
 TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
@@ -178,7 +178,7 @@ def test_every_study_is_there_with_its_variants_and_what_is_expected() -> None:
             assert variant.name in said and variant.why.replace("`", "") in said
             assert set(variant.expect) <= set(said.split())
         assert all(stage.name in said for stage in study.stages)
-    fields = {field.alias or key for key, field in StudyFile.model_fields.items()}
+    fields = {field.alias or key for key, field in StudyFileModel.model_fields.items()}
     assert fields <= set(rows("studies")) and all(rows("studies")[key][-1] for key in fields)
 
 
@@ -206,7 +206,7 @@ def test_every_file_of_a_run_is_there_and_every_field_says_what_it_is() -> None:
     for file, kind in SCHEMAS.items():
         for one in get_args(kind) or (kind,):
             check(one, one.__name__ if get_args(kind) else file)
-    assert {"Attempt", "Floor", "OverlapFacts", "ValidationRecord", "WrittenRow"} <= seen
+    assert {"Attempt", "Floor", "OverlapFacts", "ValidationRecord", "ModelOutput"} <= seen
 
 
 def _records(annotation: Any) -> list[Any]:
@@ -217,8 +217,8 @@ def _records(annotation: Any) -> list[Any]:
 def test_every_measure_is_there() -> None:
     for measure in MEASURES:
         row = rows("measures")[measure.key]
-        assert row[1] == measure.name and row[3] == ("lower" if measure.lower else "higher")
-        assert measure.asks in row[2] and (row[-1] == "not compared") == (not measure.judged)
+        assert row[1] == measure.name and row[3] == ("lower" if measure.lower_is_better else "higher")
+        assert measure.question in row[2] and (row[-1] == "not compared") == (not measure.judged)
 
 
 def test_every_badge_says_what_it_means_and_what_to_do() -> None:
@@ -229,7 +229,7 @@ def test_every_badge_says_what_it_means_and_what_to_do() -> None:
 
 
 def test_every_key_of_the_studio_is_there() -> None:
-    for pane, bindings in PANES.items():
+    for pane, bindings in PANE_BINDINGS.items():
         for binding in bindings:
             said = rendered("keys").parts[pane]
             assert binding.id in said and begun(binding.tooltip) in said
@@ -251,9 +251,9 @@ TEXTS = st.text(st.sampled_from("ab1 .,*_[](){}<>#+-!|&~^$:;=\"'@/\\é中"), min
 def test_a_text_of_the_code_is_never_markup(text: str) -> None:
     page = markup.page(
         "Page",
-        markup.table(("a", "b"), [(markup.code(text), markup.words(text))]),
+        markup.table(("a", "b"), [(markup.code(text), markup.inline_html(text))]),
         markup.paragraphs(f"x{text}x"),
-        markup.listing([markup.words(text)]),
+        markup.listing([markup.inline_html(text)]),
         markup.fence(f"x{text}\n```\nx"),
     )
     found = read(page)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reference.examples import ROOT
-from reference.links import DOCS, OUTSIDE, for_the_site
+from reference.links import DOCS, OUTSIDE, rewrite_links
 from reference.pages import PAGES
 
 # What a browser fetches by itself: scripts, styles, pictures, fonts; not what a reader may click.
@@ -52,4 +52,4 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -
     ],
 )
 def test_a_link_to_a_file_leads_to_its_page(link: str, file: str, place: str, there: str) -> None:
-    assert for_the_site(f"see [it]({link}).", file, place) == f"see [it]({there})."
+    assert rewrite_links(f"see [it]({link}).", file, place) == f"see [it]({there})."

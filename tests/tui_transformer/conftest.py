@@ -22,7 +22,7 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     """The settings file: the first start is over. Presets of one's own lie beside it."""
     path = tmp_path / "settings.toml"
     path.write_text("welcomed = true\n")
-    monkeypatch.setenv(languages.SETTINGS, str(path))
+    monkeypatch.setenv(languages.SETTINGS_VARIABLE, str(path))
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: tmp_path / name)
     return path
 
@@ -60,7 +60,7 @@ def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
     Returns:
         The settings file.
     """
-    monkeypatch.setattr("tui_transformer.studio.train.run_header.now", lambda: NOON)
+    monkeypatch.setattr("tui_transformer.studio.train.run_header.local_time", lambda: NOON)
     monkeypatch.setattr("engine.base.threads.usable_cores", lambda: 2)  # estimates of time hang on them
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")

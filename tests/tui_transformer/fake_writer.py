@@ -10,7 +10,14 @@ import numpy as np
 from engine.base.errors import InputError
 from tests.waiting import PATIENCE
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores
+from tui_transformer.lab.play.written import (
+    Alternative,
+    AnswerToken,
+    AttentionView,
+    BeamResult,
+    ScoredText,
+    WholeAnswer,
+)
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"
@@ -62,24 +69,26 @@ class FakeWriter:
         return self.kind == "next-token"
 
     @property
-    def ranks(self) -> bool:
+    def ranks_answers(self) -> bool:
         return self.kind == "question-answer"
 
     @property
-    def searching(self) -> Settings:
+    def beam_settings(self) -> Settings:
         return {"beam": 1, "nbest": 1, "alpha": 0.6} if self.kind == "translation" else {}
 
-    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+    def search(
+        self, text: str, settings: Settings, between: Callable[[], None] = lambda: None
+    ) -> tuple[BeamResult, ...]:
         self._check(text)
         self.asked.append((text, dict(settings)))
         while self.gate is not None and not self.gate.wait(0.01):
             between()
-        how = self.searching | settings
+        how = self.beam_settings | settings
         beam, n_best = int(how["beam"]), int(how["nbest"])
         if n_best > beam:
             raise InputError(f"/nbest {n_best}: more than a beam of {beam} can give")
         words = [f"answer {n} of {beam}" for n in range(1, n_best + 1)]
-        return tuple(Found(tuple(piece(c, at) for at, c in enumerate(w)), -n / 2) for n, w in enumerate(words, 1))
+        return tuple(BeamResult(tuple(piece(c, at) for at, c in enumerate(w)), -n / 2) for n, w in enumerate(words, 1))
 
     @property
     def invitation(self) -> str:
@@ -97,14 +106,14 @@ class FakeWriter:
     def shape(self, which: str) -> tuple[int, int]:
         return 2, 4
 
-    def towards(self, language: str) -> None:
+    def set_target(self, language: str) -> None:
         self.to = language
 
     def notice(self, text: str, settings: Settings) -> str:
         wanted = len(text) + int(settings["length"])
         return f"the model was trained on 128 tokens at a time, but you asked for {wanted}" if wanted > 128 else ""
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         self._check(text)
         self.asked.append((text, dict(settings)))
         for at in range(int(settings["length"])):
@@ -116,15 +125,15 @@ class FakeWriter:
         if "Ω" in text:
             raise InputError("this model has never seen '\\u03a9' (U+03A9); it knows 64 characters: abc")
 
-    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
-        return (Answer(written, 0.83), Answer("Arlow", 0.1), Answer("Corvik", 0.02))[: 1 + others]
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
+        return (WholeAnswer(written, 0.83), WholeAnswer("Arlow", 0.1), WholeAnswer("Corvik", 0.02))[: 1 + others]
 
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         self._check(text)
         if self.kind == "masked":
             raise InputError("surprise: this model fills gaps that it sees from both sides")
         pieces = tuple(AnswerToken(text[0]) if at == 0 else piece(c, at) for at, c in enumerate(text))
-        return TokenScores(pieces, tuple(one.nats for one in pieces), "", "each character given those before it")
+        return ScoredText(pieces, tuple(one.nats for one in pieces), "", "each character given those before it")
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         if self.linear:

@@ -14,8 +14,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.work.launch import Training, enqueue
-from tui_transformer.lab.work.logs import stderr_into
+from tui_transformer.lab.work.launch import TrainingThread, enqueue
+from tui_transformer.lab.work.logs import redirect_stderr
 
 NOISE = b"C LIBRARY SPEAKING\n"
 HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 40})})
@@ -28,7 +28,7 @@ class Host(App[None]):
 
     def __init__(self, runs: Path) -> None:
         super().__init__()
-        self.training = Training("begin", enqueue(HOSTED, runs_dir=runs, name="run", command=""), device="cpu")
+        self.training = TrainingThread("begin", enqueue(HOSTED, runs_dir=runs, name="run", command=""), device="cpu")
 
     def compose(self) -> ComposeResult:
         yield Static(id="step")
@@ -52,7 +52,7 @@ class Host(App[None]):
 
 def run_host(root: Path) -> int:
     """Run it on the terminal of this process; what it says goes into a file."""
-    with stderr_into(root / "app.log"):
+    with redirect_stderr(root / "app.log"):
         Host(root).run()
     assert threading.active_count() < 20
     return 0

@@ -3,11 +3,11 @@
 from typer.core import TyperGroup
 
 from tui_transformer.cli.app import program
-from tui_transformer.cli.commands import Listed
+from tui_transformer.cli.commands import LazyCommand
 
 
 def loaded() -> TyperGroup:
     group = program()
     for name, one in group.commands.items():
-        group.commands[name] = one.load() if isinstance(one, Listed) else one
+        group.commands[name] = one.load() if isinstance(one, LazyCommand) else one
     return group

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 
 from engine.config.schema import RunConfig
-from engine.config.toml import write as config_toml
-from engine.runs.record_version import RECORDS
+from engine.config.toml import config_toml as config_toml
+from engine.runs.record_version import RECORD_VERSION
 
 PROBES = (
     ("recall<110", 0.62, 0.083, "who is speaking: the name in the exit line"),
@@ -124,7 +124,7 @@ def record(
     run = root / name
     run.mkdir(parents=True)
     put = lambda file, data: (run / file).write_text(json.dumps(data), encoding="utf-8")
-    born = {"schema": 1, "id": name, "created": created, "preset": "demo", "records": RECORDS}
+    born = {"schema": 1, "id": name, "created": created, "preset": "demo", "records": RECORD_VERSION}
     put("run.json", born | _queue(queue))
     (run / "config.toml").write_text(config_toml(RunConfig()), encoding="utf-8")
     if state == "lost":

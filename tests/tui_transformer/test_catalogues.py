@@ -22,7 +22,7 @@ HEADER = 'msgid ""\nmsgstr "Language: zh\\nContent-Type: text/plain; charset=utf
 @pytest.fixture
 def source(tmp_path, monkeypatch) -> Iterator[Path]:
     """The PO file of a working copy, whose cache folder is empty."""
-    monkeypatch.setenv(cache_folder.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache_folder.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(catalogues, "FOLDER", tmp_path / "locale")
     file = tmp_path / "locale" / "zh" / "LC_MESSAGES" / "messages.po"
     file.parent.mkdir(parents=True)
@@ -150,7 +150,7 @@ def test_a_file_in_place_of_the_cache_folder_costs_only_time(source, tmp_path) -
 
 def test_processes_that_are_the_first_at_once_say_the_same_and_leave_one_file(tmp_path) -> None:
     code = "from tui_transformer.catalogues import catalogue; print(hash(frozenset(catalogue('zh')._catalog.items())))"
-    environment = os.environ | {cache_folder.CACHE: str(tmp_path), "PYTHONHASHSEED": "0"}
+    environment = os.environ | {cache_folder.CACHE_VARIABLE: str(tmp_path), "PYTHONHASHSEED": "0"}
     started = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -179,7 +179,7 @@ def test_a_mistake_in_a_catalogue_is_one_line_that_says_where(source) -> None:
         file.write('\nmsgid "two\n')
     catalogue.cache_clear()
     with pytest.raises(InputError, match=r"messages\.po: line 7: cannot be read: 'msgid \"two'$"):
-        languages.choose(["--language", "zh"])
+        languages.apply_language_option(["--language", "zh"])
 
 
 def test_english_needs_no_file(source) -> None:

@@ -1,4 +1,4 @@
-"""The command line: its options, the studio without a command, and the commands of `commands.listed`."""
+"""The command line: its options, the studio without a command, and the commands of `commands.all_commands`."""
 
 import sys
 from functools import cache
@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from engine.base.command_line import PROGRAM, RUNS, command_line
-from engine.base.errors import InputError, refused
+from engine.base.command_line import DEFAULT_RUNS_DIR, PROGRAM, command_line
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
-from tui_transformer.cli.commands import Group, listed
+from tui_transformer.cli.commands import CommandGroup, all_commands
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
-from tui_transformer.cli.output import answer, complain, is_terminal, say
+from tui_transformer.cli.output import is_terminal, print_answer, print_error, print_status
 from tui_transformer.cli.typer_private import install_completion
 
 app = typer.Typer(
     name="tui-transformer",
-    cls=Group,
+    cls=CommandGroup,
     help=tr(
         "Build a Transformer from its parts, train it in your terminal, "
         "and compare variants with results you can trust."
@@ -35,7 +35,7 @@ def studio(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", "-V", "-v", help=tr("Print the version."))] = False,
     device: Device = "auto",
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
     json: Json = False,
     language: Annotated[
@@ -65,29 +65,29 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
         log = runs_dir / ".studio.log"
         log.open("ab").close()
     except OSError as error:
-        raise refused(tr("--runs-dir {folder}: cannot be written", folder=str(runs_dir)[:200]), error) from None
-    from tui_transformer.lab.work.logs import stderr_into
+        raise write_error(tr("--runs-dir {folder}: cannot be written", folder=str(runs_dir)[:200]), error) from None
+    from tui_transformer.lab.work.logs import redirect_stderr
     from tui_transformer.studio.app import Studio
 
     studio = Studio(runs_dir=runs_dir, data_dir=data_dir, device=device)
-    with stderr_into(log):
+    with redirect_stderr(log):
         studio.run()
-        if studio.launches.here is not None:  # the studio crashed: its run goes on
-            studio.last_words.append(studio.launches.hand_over())
-    for line in studio.last_words:
-        say(line)
+        if studio.launches.local_run is not None:  # the studio crashed: its run goes on
+            studio.exit_messages.append(studio.launches.hand_over())
+    for line in studio.exit_messages:
+        print_status(line)
     if studio.return_code:
-        complain(tr("the studio failed; {log} says why", log=log))
+        print_error(tr("the studio failed; {log} says why", log=log))
     return studio.return_code or 0
 
 
 def _install_completion(context: Any, parameter: Any, shell: str | bool | None) -> None:
-    """As typer's own, in the language in use; without a shell's name, for the one that started this process."""
+    """Install completion as typer does, with texts in the current language; by default for the current shell."""
     if not shell or context.resilient_parsing:
         return
     name, path = install_completion(shell if isinstance(shell, str) else None)
-    answer(tr("{name} completion installed in {path}", name=name, path=path))
-    answer(tr("It works in every terminal that you open from now on."))
+    print_answer(tr("{name} completion installed in {path}", name=name, path=path))
+    print_answer(tr("It works in every terminal that you open from now on."))
     raise typer.Exit(0)
 
 
@@ -98,5 +98,5 @@ def program() -> TyperGroup:
     for parameter in group.params:
         if parameter.name == "install_completion":
             parameter.callback = _install_completion
-    group.commands.update(listed())
+    group.commands.update(all_commands())
     return group

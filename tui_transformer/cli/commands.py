@@ -1,4 +1,4 @@
-"""Commands: each is a function in a file of `ROOMS`, marked `@command`.
+"""Commands: each is a function in a file of `COMMAND_FOLDERS`, marked `@command`.
 
 Its name, help and place in `--help` are read from the file's text. The file is imported only when its command is used,
 so `--help` is fast.
@@ -15,14 +15,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from engine.base.language import tr
-from tui_transformer.cli.help import brief, epilog
+from tui_transformer.cli.help import epilog, first_clause
 from tui_transformer.cli.typer_private import Command, Context
 
 F = TypeVar("F", bound=Callable[..., int | None])
-ROOMS = ("run", "show", "work")  # folders beside this file
-SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
-FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
-MARKED = re.compile(
+COMMAND_FOLDERS = ("run", "show", "work")  # folders beside this file
+SHARED_OPTIONS = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
+FOLDER_OPTIONS = SHARED_OPTIONS[:2]  # those that every command accepts there: an unused folder does no harm
+COMMAND_PATTERN = re.compile(
     r"(?P<place>\d+)(?P<hidden>, hidden=True)?\)\n(?:@examples\(.*?\)\n)?"
     r'def (?P<name>\w+)\(.*?\) -> (?:int|None):\n    """(?P<help>.*?)"""',
     re.DOTALL,
@@ -54,35 +54,37 @@ def examples_of(command: Command) -> Mapping[str, str]:
 
 def all_examples() -> Iterator[str]:
     """Yield the lines of every command's examples."""
-    for one in listed().values():
+    for one in all_commands().values():
         found = one.load()
         for command in (found, *getattr(found, "commands", {}).values()):
             yield from examples_of(command)
 
 
-def listed() -> "dict[str, Listed]":
+def all_commands() -> "dict[str, LazyCommand]":
     """Return the commands by name, in the order of `--help`."""
-    found: dict[int, Listed] = {}
+    found: dict[int, LazyCommand] = {}
     here = os.path.dirname(__file__)  # noqa: PTH120 - a quarter of pathlib's time
-    for folder, file in ((room, file) for room in ROOMS for file in os.scandir(f"{here}/{room}")):
+    for folder, file in ((room, file) for room in COMMAND_FOLDERS for file in os.scandir(f"{here}/{room}")):
         if not file.name.endswith(".py"):
             continue
         with open(file.path, "rb") as source:  # noqa: PTH123
             parts = source.read().split(b"\n@command(")[1:]
         for part in parts:
-            marked = MARKED.match(part.decode())
+            marked = COMMAND_PATTERN.match(part.decode())
             if marked is not None:
                 name = marked["name"].rstrip("_").replace("_", "-")
                 place = f"tui_transformer.cli.{folder}.{file.name[:-3]}", marked["name"]
-                found[int(marked["place"])] = Listed(name, tr(cleandoc(marked["help"])), bool(marked["hidden"]), place)
+                found[int(marked["place"])] = LazyCommand(
+                    name, tr(cleandoc(marked["help"])), bool(marked["hidden"]), place
+                )
     return {one.name or "": one for _, one in sorted(found.items())}
 
 
-class Listed(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command with only its name and help known; `load` imports its file."""
 
     def __init__(self, name: str, words: str, hidden: bool, place: tuple[str, str]) -> None:
-        super().__init__(name, help=words, short_help=brief(words), hidden=hidden, rich_markup_mode=None)
+        super().__init__(name, help=words, short_help=first_clause(words), hidden=hidden, rich_markup_mode=None)
         self._module, self._function = place
 
     def load(self) -> Command:
@@ -96,11 +98,11 @@ class Listed(TyperCommand):
         found.epilog = epilog(examples_of(found))
         for command in found.commands.values() if isinstance(found, TyperGroup) else ():
             command.help = tr(command.help or "")
-            command.short_help, command.epilog = brief(command.help), epilog(examples_of(command))
+            command.short_help, command.epilog = first_clause(command.help), epilog(examples_of(command))
         return found
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands that accept options before their name: `--runs-dir X runs` is `runs --runs-dir X`.
 
     An option after the name wins.
@@ -108,24 +110,24 @@ class Group(TyperGroup):
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         name, command, own = super().resolve_command(ctx, args)
-        if name is not None and isinstance(command, Listed):
+        if name is not None and isinstance(command, LazyCommand):
             command = self.commands[name] = command.load()
         if command is None:
             return name, command, own
         flags = {parameter.name: parameter.opts[0] for parameter in command.params}
         before: list[str] = []
-        for option, value in _given(ctx):
+        for option, value in _options_before(ctx):
             if option in flags:
                 before.append(flags[option] if value is True else f"{flags[option]}={value}")
-            elif not (option in FOLDERS or isinstance(command, TyperGroup) or ctx.resilient_parsing):
+            elif not (option in FOLDER_OPTIONS or isinstance(command, TyperGroup) or ctx.resilient_parsing):
                 ctx.fail(tr("'{name}' takes no --{option}", name=name, option=option))
         return name, command, [*before, *own]
 
 
-def _given(context: Context) -> list[tuple[str, object]]:
+def _options_before(context: Context) -> list[tuple[str, object]]:
     """Return the options typed before a command, the outermost group's first."""
-    given = _given(context.parent) if context.parent is not None else []
-    for name in SHARED:
+    given = _options_before(context.parent) if context.parent is not None else []
+    for name in SHARED_OPTIONS:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             given.append((name, context.params[name]))

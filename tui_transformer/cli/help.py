@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from engine.base.command_line import PROGRAM
 from engine.base.language import english, tr
-from tui_transformer.cli.output import padded, width_of, wrapped
+from tui_transformer.cli.output import pad_to_width, width_of, wrap_text
 from tui_transformer.cli.typer_private import HelpFormatter, use_formatter, use_translation
 
 # What typer says by itself, translated when it is shown.
@@ -28,7 +28,7 @@ WIDEST = 30  # columns of an option that has its help beside it
 _CLAUSE = re.compile(r"(.+?)([.;:](?=\s|$)|[。；：])", re.DOTALL)
 
 
-def brief(words: str) -> str:
+def first_clause(words: str) -> str:
     """Return a command's help for a list of commands: its first clause."""
     found = _CLAUSE.match(words)
     return words if found is None else found[1] + ("." if found[2] in ".;:" else "。")
@@ -40,7 +40,7 @@ class Formatter(HelpFormatter):
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         usage = tr("Usage: ") if prefix is None else prefix
         head = f"{usage}{prog} "
-        first, *more = wrapped(args, max(20, self.width - width_of(head)))
+        first, *more = wrap_text(args, max(20, self.width - width_of(head)))
         self.write("\n".join([f"{head}{first}", *(" " * width_of(head) + line for line in more)]) + "\n")
 
     def write_heading(self, heading: str) -> None:
@@ -51,7 +51,7 @@ class Formatter(HelpFormatter):
         indent, shown = " " * self.current_indent, []
         for part in re.split(r"\n\s*\n", text.strip("\n")):
             whole, _, raw = part.partition("\b\n")
-            lines = raw.split("\n") if raw and not whole else wrapped(part, self.width - self.current_indent)
+            lines = raw.split("\n") if raw and not whole else wrap_text(part, self.width - self.current_indent)
             shown.append("\n".join(f"{indent}{line}".rstrip() for line in lines))
         self.write("\n\n".join(shown) + "\n")
 
@@ -59,11 +59,11 @@ class Formatter(HelpFormatter):
         indent = " " * self.current_indent
         column = min(max(width_of(first) for first, _ in rows), col_max) + col_spacing
         for first, second in rows:
-            lines = wrapped(tr(second), max(self.width - column - self.current_indent, 10))
+            lines = wrap_text(tr(second), max(self.width - column - self.current_indent, 10))
             if width_of(first) + col_spacing > column:
                 self.write(f"{indent}{first}\n")
                 first = ""
-            self.write(f"{indent}{padded(first, column)}{lines[0]}".rstrip() + "\n")
+            self.write(f"{indent}{pad_to_width(first, column)}{lines[0]}".rstrip() + "\n")
             for line in lines[1:]:
                 self.write(f"{indent}{' ' * column}{line}\n")
 
@@ -72,6 +72,6 @@ use_formatter(Formatter)
 
 
 def epilog(examples: Mapping[str, str]) -> str | None:
-    """Return what stands below a command's options: its examples, as they are typed."""
+    """Return the text below a command's options: its examples, as they are typed."""
     lines = [words for line, what in examples.items() for words in (f"  # {what}", f"  {PROGRAM} {line}")]
     return "\n".join(["\b", tr("Examples:"), *lines]) if lines else None

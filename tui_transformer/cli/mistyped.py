@@ -7,12 +7,12 @@ from difflib import SequenceMatcher, get_close_matches
 from typer.exceptions import TyperException
 
 from engine.base.command_line import PROGRAM
-from engine.base.errors import listed, nearest
+from engine.base.errors import comma_separated, did_you_mean
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 
 # What other programs call these commands.
-ELSEWHERE = {
+SYNONYMS = {
     **dict.fromkeys(("train", "fit", "start", "launch"), "run"),
     **dict.fromkeys(("eval", "score", "test"), "evaluate"),
     **dict.fromkeys(("generate", "chat", "complete", "predict"), "sample"),
@@ -42,7 +42,7 @@ TYPERS = (
 )
 
 
-def usage_line(error: TyperException, words: Sequence[str]) -> str:
+def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
     """Return what is wrong on a command line, where, and the likely fix."""
     context = getattr(error, "ctx", None)
     parameter = getattr(error, "param", None)
@@ -52,46 +52,48 @@ def usage_line(error: TyperException, words: Sequence[str]) -> str:
     wrong = getattr(error, "option_name", None)
     flags = [] if context is None else [flag for known in context.command.params for flag in known.opts]
     if wrong is not None and context is not None:
-        message = told(message) + (_setting(wrong, flags, words) or nearest(wrong, flags))
+        message = told(message) + (_suggest_setting(wrong, flags, words) or did_you_mean(wrong, flags))
     elif context is not None and message.startswith(NO_COMMAND):
         wrong = message.removeprefix(NO_COMMAND).split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
-        message = tr("no such command '{wrong}'{command}", wrong=wrong, command=_command(wrong, commands, where))
+        message = tr(
+            "no such command '{wrong}'{command}", wrong=wrong, command=_suggest_command(wrong, commands, where)
+        )
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]
         message = tr(
-            "unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=_misplaced(word, flags, words)
+            "unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=_suggest_option(word, flags, words)
         )
     elif parameter is not None and error.message:
-        from engine.config.toml import in_words
+        from engine.config.toml import translate_pydantic
 
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
-        message = in_words(message)
+        message = translate_pydantic(message)
         message = f"{name}: {message}" if name not in message else message
     else:
         message = told(message)
     return f"{where}: {message}" if where else message
 
 
-def _command(wrong: str, commands: Sequence[str], where: str) -> str:
-    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words resemble everything
+def _suggest_command(wrong: str, commands: Sequence[str], where: str) -> str:
+    elsewhere = [word for word in SYNONYMS if len(word) > 3 or word == wrong]  # short words resemble everything
     called = [] if where else get_close_matches(wrong, elsewhere, n=1, cutoff=0.75)
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
-        return tr("; did you mean '{elsewhere}'?", elsewhere=ELSEWHERE[called[0]])
-    return nearest(wrong, commands) or tr("; commands: {commands}", commands=listed(commands))
+        return tr("; did you mean '{elsewhere}'?", elsewhere=SYNONYMS[called[0]])
+    return did_you_mean(wrong, commands) or tr("; commands: {commands}", commands=comma_separated(commands))
 
 
 def _alike(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio()
 
 
-def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
+def _suggest_setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
     """`--steps 100` for `--set train.steps=100`."""
-    from engine.config.keys import key_of
+    from engine.config.keys import closest_key
 
     name = wrong.lstrip("-").replace("-", "_")
-    key = key_of(name) if SET[0] in flags else ""
+    key = closest_key(name) if SET[0] in flags else ""
     flag = max((_alike(name, flag.lstrip("-")) for flag in flags), default=0.0)
     if not key or _alike(name, key.split(".")[-1]) <= flag:
         return ""
@@ -101,7 +103,7 @@ def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
     return tr("; did you mean --set {key}={value}?", key=key, value=value)
 
 
-def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
+def _suggest_option(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
     before = words[: words.index(word)] if word in words else []
     if len(before) > 1 and before[-2] in SET and "=" not in before[-1]:
         return tr("; did you mean --set {before}={word}?", before=before[-1], word=word)
@@ -110,7 +112,7 @@ def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
     if "--preset" in flags:
         from engine.config.presets import list_presets
 
-        found = nearest(word, [preset.name for preset in list_presets()])
+        found = did_you_mean(word, [preset.name for preset in list_presets()])
         return (
             tr("; did you mean --preset {found}?", found=found.split(chr(39))[1])
             if found

@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.base.errors import InputError, one_of
+from engine.base.errors import InputError, join_or
 from engine.base.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.folder import Folder, StudyFile, read_study_file, study_files
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
+from tui_transformer.lab.analysis.folder import RequestedStudy, RunsFolder, read_study_file, study_files
 from tui_transformer.lab.work.record import SUFFIX
 
 
 @dataclass(frozen=True)
 class ResolvedNames:
-    entries: tuple[Entry, ...] = ()  # each run once, in the order of the names
-    studies: dict[str, StudyFile] = field(default_factory=dict)  # by name
+    entries: tuple[RunEntry, ...] = ()  # each run once, in the order of the names
+    studies: dict[str, RequestedStudy] = field(default_factory=dict)  # by name
 
 
 def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
     """Resolve these names; where a run and a study share one, the run wins."""
-    entries: dict[Path, Entry] = {}
-    studies: dict[str, StudyFile] = {}
+    entries: dict[Path, RunEntry] = {}
+    studies: dict[str, RequestedStudy] = {}
     for name in dict.fromkeys(names):
         if name.endswith(".toml"):
             path = Path(name)
@@ -40,7 +40,7 @@ def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
     return ResolvedNames(tuple(entries.values()), studies)
 
 
-def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> list[Entry]:
+def _run_or_study(name: str, runs_dir: Path, studies: dict[str, RequestedStudy]) -> list[RunEntry]:
     try:
         return [read_entry(RunReader.resolve(name, runs_dir).path)]
     except InputError as error:
@@ -49,13 +49,13 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
             raise InputError(tr("study '{name}' has no runs in {runs_dir} yet", name=name, runs_dir=runs_dir)) from None
         if not found:  # the error lists the existing runs
             raise InputError(
-                tr("{error}; studies: {known}", error=error, known=one_of(known)) if known else str(error)
+                tr("{error}; studies: {known}", error=error, known=join_or(known)) if known else str(error)
             ) from None
-        studies[name] = known.get(name, StudyFile(name=name))
+        studies[name] = known.get(name, RequestedStudy(name=name))
         return found
 
 
-def _runs_of(study: str, runs_dir: Path) -> list[Entry]:
+def _runs_of(study: str, runs_dir: Path) -> list[RunEntry]:
     """Oldest first."""
-    entries = reversed(Folder(runs_dir).look().entries)
+    entries = reversed(RunsFolder(runs_dir).scan().entries)
     return [entry for entry in entries if entry.study is not None and entry.study.name == study]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from engine.base.command_line import RUNS, RUNS_VARIABLE
+from engine.base.command_line import DEFAULT_RUNS_DIR, RUNS_VARIABLE
 from engine.base.errors import InputError
 from engine.base.language import tr
 
@@ -64,7 +64,7 @@ def run_and_study_names(context: typer.Context) -> list[str]:
 
 
 def _runs_dir(context: typer.Context) -> Path:
-    return Path(context.params.get("runs_dir") or RUNS)
+    return Path(context.params.get("runs_dir") or DEFAULT_RUNS_DIR)
 
 
 RunsDir = Annotated[

@@ -60,18 +60,18 @@ def stderr() -> "Console":
 
 
 def has_colour() -> bool:
-    """Return whether answers may be told apart by colour: on a terminal that has it, unless NO_COLOR is set."""
+    """Return whether stdout may use colour: on a terminal that has it, unless NO_COLOR is set."""
     return stdout().color_system is not None and not stdout().no_color
 
 
 @contextmanager
-def loading(what: str) -> Iterator[None]:
+def show_progress(what: str) -> Iterator[None]:
     """Show a spinner with what is being done, and how far along it is if it takes minutes; without a terminal, print a
     line now and then.
     """
     if is_terminal(sys.stderr):
         spinner = stderr().status(f"{clean_line(what)} …")
-        with spinner, listening(lambda *far: spinner.update(f"{clean_line(_far(*far))} …")):
+        with spinner, listening(lambda *far: spinner.update(f"{clean_line(_progress_text(*far))} …")):
             yield
         return
     said = time.monotonic()
@@ -80,37 +80,37 @@ def loading(what: str) -> Iterator[None]:
         nonlocal said
         if time.monotonic() - said > EVERY:
             said = time.monotonic()
-            say(_far(*far))
+            print_status(_progress_text(*far))
 
     with listening(line):
         yield
 
 
-def _far(what: str, share: float, left: float | None) -> str:
+def _progress_text(what: str, share: float, left: float | None) -> str:
     """Return `encoding big.txt: 40%, 3 min left`."""
-    from tui_transformer.lab.formatting import about
+    from tui_transformer.lab.formatting import rough_duration
 
     far = tr("{what}: {share:.0%}", what=what, share=share)
-    return far if left is None else tr("{far}, {left} left", far=far, left=about(left))
+    return far if left is None else tr("{far}, {left} left", far=far, left=rough_duration(left))
 
 
-def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
+def print_answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
     """Print some lines of the answer, cleaned: the output of every command without a table."""
     print(clean(text), end=end, flush=flush)
 
 
-def emit(record: Mapping[str, object]) -> None:
+def print_json(record: Mapping[str, object]) -> None:
     import json  # not needed for `--help`
 
     print(json.dumps(record, ensure_ascii=True), flush=True)
 
 
-def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
+def print_result(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
     """Print one answer, as a JSON record or as text."""
     if as_json:
-        emit(record)
+        print_json(record)
     else:
-        answer(text, flush=True)
+        print_answer(text, flush=True)
 
 
 def width_of(text: str) -> int:
@@ -122,11 +122,11 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def padded(text: str, width: int) -> str:
+def pad_to_width(text: str, width: int) -> str:
     return text + " " * (width - width_of(text))
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """Break a text into lines of so many columns: between words, or between Chinese characters."""
     lines = [""]
     for piece in WORD.findall(re.sub(r"\s*\n\s*", " ", text)):
@@ -147,8 +147,8 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     left = sum(widths) + len(GAP) * len(widths)
     room = shutil.get_terminal_size().columns - left if is_terminal(sys.stdout) else 0
     for row in cells:
-        lines = wrapped(row[-1], room) if room >= NARROWEST else [row[-1]]
-        head = GAP.join([*(padded(cell, width) for cell, width in zip(row, widths, strict=False)), ""])
+        lines = wrap_text(row[-1], room) if room >= NARROWEST else [row[-1]]
+        head = GAP.join([*(pad_to_width(cell, width) for cell, width in zip(row, widths, strict=False)), ""])
         print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
 
 
@@ -159,7 +159,7 @@ def setting_text(value: object) -> str:
     return tr("unset") if value is None else clean_line(json.dumps(value, ensure_ascii=False))
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     """Print a line of commentary. If stderr cannot be written, only that line is lost."""
     line = clean_line(text)
     try:
@@ -170,17 +170,17 @@ def say(text: str) -> None:
         pass
 
 
-def complain(text: str) -> None:
-    say(f"{PROGRAM}: {text}")
+def print_error(text: str) -> None:
+    print_status(f"{PROGRAM}: {text}")
 
 
 def warn(text: str) -> None:
-    complain(tr("warning: {text}", text=text))
+    print_error(tr("warning: {text}", text=text))
 
 
-def stamp(reader: "RunReader") -> None:
+def print_badges(reader: "RunReader") -> None:
     """Print one line per problem with a run's scores; every command that reads a run calls this."""
     from tui_transformer.lab.records.badges import badge  # not needed for `--help`
 
     for name, why in reader.badges.items():
-        complain(tr("{badge}: run '{name}': {why}", badge=badge(name).called, name=reader.name, why=why))
+        print_error(tr("{badge}: run '{name}': {why}", badge=badge(name).display_name, name=reader.name, why=why))

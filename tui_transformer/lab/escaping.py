@@ -48,7 +48,7 @@ def markdown_line(line: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Text between a run of backticks that it does not have."""
+    """Code between two runs of backticks, longer than any run in the text."""
     plain = clean_line(text)
     longest = max(map(len, re.findall("`+", plain)), default=0)
     fence, air = "`" * (longest + 1), " " if longest else ""

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.runs.records import DataFacts, Lead
+from engine.runs.records import DataFacts, LeadBaseline
 
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -27,7 +27,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def seconds_of(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Read `0:48`, `12:05` or `3:20:00`, as `duration` writes them, or `90s`, `30m` or `3h50m`.
 
     Raises InputError for anything else, including zero.
@@ -59,7 +59,7 @@ def done_at(seconds: float, now: datetime) -> str:
     )
 
 
-def about(seconds: float) -> str:
+def rough_duration(seconds: float) -> str:
     """`50 s`, `4 min`, `3 h 20 min`, `5 days`: an estimate's precision."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
@@ -75,7 +75,7 @@ def about(seconds: float) -> str:
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def short(value: float, unit: str = "") -> str:
+def si_number(value: float, unit: str = "") -> str:
     """`41.2 k`, `3.19 M`: three digits and a prefix."""
     for size, prefix in _STEPS:
         if abs(value) >= size:
@@ -112,7 +112,7 @@ def bar(share: float, room: int) -> str:
     return "█" * full + EIGHTHS[rest]
 
 
-def fitted(text: str, width: int, *, right: bool = False) -> str:
+def fit_to_width(text: str, width: int, *, right: bool = False) -> str:
     """Return a text exactly this wide; a longer one ends in an ellipsis."""
     size = cell_len(text)
     if size > width:
@@ -120,10 +120,10 @@ def fitted(text: str, width: int, *, right: bool = False) -> str:
     return " " * (width - size) + text if right else text + " " * (width - size)
 
 
-def middle(text: str, width: int) -> str:
-    """Exactly this wide; a longer text loses its middle, for names differ at their ends."""
+def elide_middle(text: str, width: int) -> str:
+    """Exactly this wide; a longer text loses its middle, because names differ at their ends."""
     if cell_len(text) <= width or width < 3:
-        return fitted(text, max(0, width))
+        return fit_to_width(text, max(0, width))
     head = set_cell_size(text, (width - 1) // 3).rstrip()
     tail = text
     while cell_len(tail) > width - 1 - cell_len(head):
@@ -131,7 +131,7 @@ def middle(text: str, width: int) -> str:
     return set_cell_size(f"{head}…{tail}", width)
 
 
-def lead_in_words(lead: Lead) -> str:
+def lead_in_words(lead: LeadBaseline) -> str:
     return tr(
         "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; "
         "{copied:.1%} of the words in the reference summaries occur in the article",
@@ -169,9 +169,9 @@ def confusion_lines(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> 
     widths = [
         max(min(WIDEST_CLASS, cell_len(name)), *(len(f"{row[i]:,}") for row in counts)) for i, name in enumerate(names)
     ]
-    cells = "  ".join(fitted(name, width, right=True) for name, width in zip(names, widths, strict=True))
-    yield f"{fitted('', head)}  {cells}  {tr('right')}"
+    cells = "  ".join(fit_to_width(name, width, right=True) for name, width in zip(names, widths, strict=True))
+    yield f"{fit_to_width('', head)}  {cells}  {tr('right')}"
     for i, (name, row) in enumerate(zip(names, counts, strict=True)):
         cells = "  ".join(f"{n:{width},}" for n, width in zip(row, widths, strict=True))
         share = f"{row[i] / sum(row):.1%}" if sum(row) else ""
-        yield f"{fitted(name, head)}  {cells}  {share}"
+        yield f"{fit_to_width(name, head)}  {cells}  {share}"

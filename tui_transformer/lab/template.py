@@ -11,7 +11,7 @@ Filters = Mapping[str, Callable[..., str]]
 BRACES = ("{%", "%}", "{{", "}}", "{#", "#}")
 
 
-def filled(
+def render_template(
     package: str,
     name: str,
     escape: Callable[[str], str],
@@ -34,7 +34,7 @@ def filled(
     made = Environment(
         *brackets,
         loader=PackageLoader(f"tui_transformer.lab.{package}"),
-        bytecode_cache=_compiled(),
+        bytecode_cache=_bytecode_cache(),
         autoescape=True,
         finalize=text,
         undefined=StrictUndefined,
@@ -48,7 +48,7 @@ def filled(
 
 
 @cache
-def _compiled() -> "BytecodeCache":
+def _bytecode_cache() -> "BytecodeCache":
     """Return a cache of this process: compiling a template takes longer than filling it in."""
     from jinja2 import BytecodeCache
     from jinja2.bccache import Bucket

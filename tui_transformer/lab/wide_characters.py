@@ -15,18 +15,18 @@ _SVG_TEXT = re.compile(r'textLength="([\d.]+)"([^>]*)>([^<]*)</text>')
 
 
 def break_between_characters() -> None:
-    """Have Rich break lines so from now on; text without such characters is broken as before."""
+    """Make Rich break lines this way from now on; text without such characters is broken as before."""
     from rich import _wrap
 
     _wrap.re_word = WORD
 
 
-def with_widths(svg: str) -> str:
+def correct_svg_widths(svg: str) -> str:
     """Rich's SVG image, each text as wide as in a terminal: Rich counts its characters, not their columns."""
-    return _SVG_TEXT.sub(_with_width, svg)
+    return _SVG_TEXT.sub(_correct_width, svg)
 
 
-def _with_width(found: re.Match[str]) -> str:
+def _correct_width(found: re.Match[str]) -> str:
     from rich.cells import cell_len
 
     length, options, text = found.groups()

@@ -35,18 +35,30 @@ from engine.base.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer import settings as user
 from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.wide_characters import break_between_characters, with_widths
-from tui_transformer.lab.work.launches import Launches, LaunchMode
-from tui_transformer.lab.work.logs import hung_up
+from tui_transformer.lab.formatting import fit_to_width
+from tui_transformer.lab.wide_characters import break_between_characters, correct_svg_widths
+from tui_transformer.lab.work.launches import LaunchMode, RunActions
+from tui_transformer.lab.work.logs import is_terminal_gone
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
-from tui_transformer.studio.shared.dialog import Answer, Ask
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
 from tui_transformer.studio.shared.key_line import KeyLine
-from tui_transformer.studio.shared.keys import KEYS, PANES, SPARE, help_screen, remap
-from tui_transformer.studio.shared.messages import How, Play, Resume, Timing, errors_said, say
+from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE, help_screen, remap
+from tui_transformer.studio.shared.messages import (
+    LaunchChoice,
+    PlayRequested,
+    ResumeRequested,
+    StudyTiming,
+    show_errors,
+    show_notification,
+)
 from tui_transformer.studio.shared.textual_private import SafeCommandPalette, lay_out, prepared
-from tui_transformer.studio.shared.typing_order import TypingOrder, hear_alt_digits, know_signs, types
+from tui_transformer.studio.shared.typing_order import (
+    TypingOrderApp,
+    accepts_as_text,
+    register_alt_digits,
+    register_symbol_keys,
+)
 from tui_transformer.studio.themes import THEMES
 
 if TYPE_CHECKING:
@@ -66,9 +78,9 @@ class TopBar(Horizontal):
         def __init__(self, number: int, pane: str) -> None:
             super().__init__(id=f"tab-{pane}", classes="tab")
             self.pane, self._number = pane, number
-            self.tell_key(typing=False)
+            self.show_key(typing=False)
 
-        def tell_key(self, *, typing: bool) -> None:
+        def show_key(self, *, typing: bool) -> None:
             key = f" {'alt+' if typing else ''}{self._number} "
             self.update(Text.assemble((key, "bold"), f"{tr(self.pane).capitalize()} "))
 
@@ -84,16 +96,16 @@ class TopBar(Horizontal):
             yield self.Tab(number, pane)
         yield Static("", id="where")
 
-    def choose(self, pane: str | None) -> None:
+    def highlight(self, pane: str | None) -> None:
         for tab in self.query(TopBar.Tab):
             tab.set_class(tab.pane == pane, "chosen")
 
-    def tell_keys(self, *, typing: bool) -> None:
+    def show_keys(self, *, typing: bool) -> None:
         if typing == self._typing:
             return
         self._typing = typing
         for tab in self.query(TopBar.Tab):
-            tab.tell_key(typing=typing)
+            tab.show_key(typing=typing)
 
 
 @runtime_checkable
@@ -115,7 +127,7 @@ class PaneSwitcher(ContentSwitcher):
         assert isinstance(shown, Pane)
         shown.focus_first()
 
-    def on_play(self, event: Play) -> None:
+    def on_play_requested(self, event: PlayRequested) -> None:
         from tui_transformer.studio.playground.pane import PlaygroundPane
 
         event.stop()
@@ -124,7 +136,7 @@ class PaneSwitcher(ContentSwitcher):
 
 
 @lru_cache(maxsize=1)
-def keep_collections_short(modules: int) -> None:
+def limit_gc_pauses(modules: int) -> None:
     """Exempt imports from garbage collection, and collect often: a pass over torch's modules, or over 200,000 new
     objects, freezes the screen for 150 ms.
     """
@@ -138,8 +150,8 @@ class Welcome(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,f5", "dismiss(True)", tr("start")),
         Binding("escape", "dismiss(False)", tr("look around")),
-        *(replace(key, action="app.help") for key in PANES["everywhere"] if key.id == "help"),
-        *(replace(key, action=f"go({key.id!r})") for key in PANES["everywhere"] if key.id in PANE_NAMES),
+        *(replace(key, action="app.help") for key in PANE_BINDINGS["everywhere"] if key.id == "help"),
+        *(replace(key, action=f"go({key.id!r})") for key in PANE_BINDINGS["everywhere"] if key.id in PANE_NAMES),
     ]
 
     def action_go(self, pane: str) -> None:
@@ -150,10 +162,12 @@ class Welcome(ModalScreen[bool]):
         words = Text()
         words.append(tr("A studio for Transformers\n\n"), "bold")
         words.append(tr("Build one from its parts, train it, and compare variants, with results you can trust.\n\n"))
-        for key in PANES["everywhere"]:
+        for key in PANE_BINDINGS["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {fitted(key.description.capitalize(), 12)}", "bold").append(f"{key.tooltip}\n")
+                words.append(f"  {sign}  {fit_to_width(key.description.capitalize(), 12)}", "bold").append(
+                    f"{key.tooltip}\n"
+                )
         words.append("\n")
         words.append("enter", "bold reverse").append(
             tr("  chooses a demo that trains on a laptop in a minute or two;  ")
@@ -165,12 +179,12 @@ class Welcome(ModalScreen[bool]):
 
 
 def _finder() -> type[Provider]:
-    from tui_transformer.studio.command_palette import Finder
+    from tui_transformer.studio.command_palette import PaletteProvider
 
-    return Finder
+    return PaletteProvider
 
 
-class Studio(TypingOrder):
+class Studio(TypingOrderApp):
     """The app. The first pane is drawn before the others are imported, which would take longer than all the rest.
 
     Args:
@@ -184,7 +198,7 @@ class Studio(TypingOrder):
     TITLE = "tui-transformer"
     COMMANDS: ClassVar = {_finder}
     COMMAND_PALETTE_DISPLAY = tr("palette")
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["everywhere"]]
 
     def __init__(
         self,
@@ -195,13 +209,13 @@ class Studio(TypingOrder):
         panes: tuple[str, ...] = PANE_NAMES,
     ) -> None:
         super().__init__()
-        hear_alt_digits()
-        know_signs()
+        register_alt_digits()
+        register_symbol_keys()
         break_between_characters()
         self.runs_dir, self.data_dir, self.device, self.panes = runs_dir, data_dir, device, panes
-        self.launches = Launches(runs_dir, data_dir, device)
-        self.last_words: list[str] = []  # said on the terminal once the screen is gone
-        self.settings, self._wrong_settings = user.load()
+        self.launches = RunActions(runs_dir, data_dir, device)
+        self.exit_messages: list[str] = []  # said on the terminal once the screen is gone
+        self.settings, self._settings_problem = user.load()
         self._known_runs = list_runs(runs_dir)
         self._leaving = False
         self._adding_panes = asyncio.Lock()
@@ -214,15 +228,15 @@ class Studio(TypingOrder):
     # How it looks
 
     def compose(self) -> ComposeResult:
-        self._fit(self.size)  # later, everything would be styled again
+        self._choose_layout(self.size)  # later, everything would be styled again
         yield TopBar()
         first = self.settings.pane if self._known_runs and self.settings.pane in self.panes else self.panes[0]
         with PaneSwitcher(initial=first, id="panes"):
-            yield self._made(first)
+            yield self._build_pane(first)
         yield KeyLine(spare=SPARE)
         yield Static("", id="too-small")
 
-    def _made(self, pane: str) -> Widget:
+    def _build_pane(self, pane: str) -> Widget:
         match pane:
             case "train":
                 from tui_transformer.studio.train.pane import TrainPane
@@ -235,7 +249,7 @@ class Studio(TypingOrder):
             case "playground":
                 from tui_transformer.studio.playground.pane import PlaygroundPane
 
-                return PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.keys_heard)
+                return PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.key_count)
             case _:
                 from tui_transformer.studio.design.pane import DesignPane
 
@@ -251,7 +265,7 @@ class Studio(TypingOrder):
             for switcher in self.query(PaneSwitcher):  # none while the app closes
                 missing = [pane for pane in self.panes if pane not in {child.id for child in switcher.children}]
                 for pane in missing:
-                    await switcher.add_content(self._made(pane))
+                    await switcher.add_content(self._build_pane(pane))
                 if missing:
                     self.run_worker(self._show_live(), group="live")
                     self.run_worker(self._make_help(), group="help")
@@ -259,21 +273,21 @@ class Studio(TypingOrder):
 
     def on_mount(self) -> None:
         self._remap()
-        if self._wrong_settings:
-            say(self, self._wrong_settings, "warning")
+        if self._settings_problem:
+            show_notification(self, self._settings_problem, "warning")
         bar = self.query_one(TopBar)
         self.screen.bindings_updated_signal.subscribe(
-            bar, lambda screen: bar.tell_keys(typing=types(screen.focused, "1"))
+            bar, lambda screen: bar.show_keys(typing=accepts_as_text(screen.focused, "1"))
         )
         switcher = self.query_one(PaneSwitcher)
-        self.watch(switcher, "current", bar.choose)
+        self.watch(switcher, "current", bar.highlight)
         self._listen()
         switcher.show(switcher.current or self.panes[0])
         self.call_after_refresh(self._add_other_panes)
-        self.set_interval(IMPORTED, lambda: keep_collections_short(len(sys.modules)))
+        self.set_interval(IMPORTED, lambda: limit_gc_pauses(len(sys.modules)))
 
         def welcomed(start: bool | None) -> None:
-            self._keep(welcomed=True)
+            self._save_settings(welcomed=True)
             if start:
                 from tui_transformer.studio.design.pane import DesignPane
 
@@ -285,11 +299,11 @@ class Studio(TypingOrder):
     async def _show_live(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
         live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
-        if live and not self.keys_heard and "train" in self.panes:
+        if live and not self.key_count and "train" in self.panes:
             self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:
-        if self._fit(event.size):
+        if self._choose_layout(event.size):
             words = tr(
                 "The studio needs {least} × {least2} characters.\nThis terminal has {width} × {height}.",
                 least=LEAST[0],
@@ -299,7 +313,7 @@ class Studio(TypingOrder):
             )
             self.query_one("#too-small", Static).update(Text(words))
 
-    def _fit(self, size: Size) -> bool:
+    def _choose_layout(self, size: Size) -> bool:
         """Choose the layout for a size; return whether it is too small for any."""
         width, height = size
         small = width < LEAST[0] or height < LEAST[1]
@@ -331,27 +345,27 @@ class Studio(TypingOrder):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return ON_DARK if self.current_theme.dark else ON_LIGHT
 
-    def _keep(self, **changes: object) -> None:
+    def _save_settings(self, **changes: object) -> None:
         for name, value in changes.items():
             setattr(self.settings, name, value)
         now = user.load()[0].design  # perhaps another studio's
-        say(self, user.save(self.settings.model_copy(update={"design": now})), "warning")
+        show_notification(self, user.save(self.settings.model_copy(update={"design": now})), "warning")
 
-    def _keep_design(self, design: KeptDesign) -> None:
+    def _save_design(self, design: KeptDesign) -> None:
         before, self.settings.design = self.settings.design, design
-        user.keep_design(self.settings.design, before)
+        user.save_design(self.settings.design, before)
 
-    def on_design_pane_keep(self, event: "DesignPane.Keep") -> None:
-        self._keep_design(event.design)
+    def on_design_pane_save_requested(self, event: "DesignPane.SaveRequested") -> None:
+        self._save_design(event.design)
 
     def watch_theme(self, theme: str) -> None:
         if self.is_running and theme != self.settings.theme:
-            self._keep(theme=theme)
+            self._save_settings(theme=theme)
 
     # Navigation
 
     @property
-    def pane(self) -> str:
+    def current_pane(self) -> str:
         return self.query_one(PaneSwitcher).current or self.panes[0]
 
     def action_show_pane(self, pane: str) -> None:
@@ -360,10 +374,10 @@ class Studio(TypingOrder):
     def action_turn_pane(self, by: int) -> None:
         if len(self.screen_stack) > 1:  # a dialog is open
             raise SkipAction
-        self.action_show_pane(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
+        self.action_show_pane(self.panes[(self.panes.index(self.current_pane) + by) % len(self.panes)])
 
     def action_help(self, topic: str = "") -> None:
-        self.push_screen(self._help(topic or self.pane))
+        self.push_screen(self._help(topic or self.current_pane))
 
     def _help(self, topic: str) -> str:
         """Return the name of a help screen, made once for these keys and kept: `?` then shows it at once."""
@@ -388,13 +402,13 @@ class Studio(TypingOrder):
     def action_settings(self, at: str = "") -> None:
         from tui_transformer.studio.settings_page import SettingsPage
 
-        self.push_screen(SettingsPage(self.settings, settings_file(), self._set, at))
+        self.push_screen(SettingsPage(self.settings, settings_file(), self._change_setting, at))
 
-    def _set(self, name: str, value: object) -> None:
+    def _change_setting(self, name: str, value: object) -> None:
         if name == "theme":
             self.theme = str(value)  # which keeps it
         else:
-            self._keep(**{name: value})
+            self._save_settings(**{name: value})
         if name == "keys":
             self._remap()
 
@@ -403,15 +417,15 @@ class Studio(TypingOrder):
         remap(self.settings.keys)
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
-        return with_widths(super().export_screenshot(title=title, simplify=simplify))
+        return correct_svg_widths(super().export_screenshot(title=title, simplify=simplify))
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         folder = path or str(Path.cwd())  # Textual's own saves to Downloads
         try:
-            say(self, tr("saved {path}", path=self.save_screenshot(filename, folder)))
+            show_notification(self, tr("saved {path}", path=self.save_screenshot(filename, folder)))
         except OSError as error:
             problem = tr("cannot save a screenshot in {folder}: {reason}", folder=folder, reason=reason(error))
-            say(self, problem, "error")
+            show_notification(self, problem, "error")
 
     # Training
 
@@ -421,25 +435,25 @@ class Studio(TypingOrder):
 
         return self.query_one(TrainPane)
 
-    def _mode(self, how: How) -> LaunchMode:
+    def _mode(self, how: LaunchChoice) -> LaunchMode:
         return self.settings.launch if how == "usual" else how
 
     @work(group="training", exit_on_error=False)
-    async def on_design_pane_launch(self, event: "DesignPane.Launch") -> None:
+    async def on_design_pane_launch_requested(self, event: "DesignPane.LaunchRequested") -> None:
         how: LaunchMode | None = self._mode(event.how)
         if event.ranks > 1 and how == "thread":
             how = "process"  # ranks are processes
-        if how == "thread" and (here := self.launches.here) is not None:
+        if how == "thread" and (here := self.launches.local_run) is not None:
             answers: list[Answer[LaunchMode | None]] = [
                 Answer("process", tr("Train it in the background, at the same time")),
                 Answer("queue", tr("Queue it: it starts when the device is free")),
                 Answer(None, tr("Cancel")),
             ]
             question = tr("{name} is already training here. How should {name2} run?", name=here.name, name2=event.name)
-            how = await self.push_screen_wait(Ask(question, answers))
+            how = await self.push_screen_wait(ChoiceDialog(question, answers))
         if how is None:
             return
-        with errors_said(self):
+        with show_errors(self):
             run = await asyncio.to_thread(
                 self.launches.create, event.config, how, event.command, event.name, event.ranks
             )
@@ -448,11 +462,11 @@ class Studio(TypingOrder):
             await self._watch_over(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
-    async def on_resume(self, event: Resume) -> None:
-        with errors_said(self):
+    async def on_resume_requested(self, event: ResumeRequested) -> None:
+        with show_errors(self):
             await self._watch_over(self.launches.resume, event.run, self._mode(event.how))
 
-    def on_timing(self, event: Timing) -> None:
+    def on_study_timing(self, event: StudyTiming) -> None:
         self._train.show_timing(event)
 
     async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
@@ -462,31 +476,31 @@ class Studio(TypingOrder):
         """
         said = await asyncio.to_thread(begin, run, how)
         if how == "thread":
-            while self.launches.here is not None:
+            while self.launches.local_run is not None:
                 await asyncio.sleep(LOOK)
-            self._train.look_now()
+            self._train.poll_now()
             said = self.launches.outcome()
-        say(self, said)
+        show_notification(self, said)
 
     # Leaving
 
     def _listen(self) -> None:
-        self.set_interval(TERMINAL, self._look_at_terminal)
+        self.set_interval(TERMINAL, self._check_terminal)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
 
-    async def _look_at_terminal(self) -> None:
+    async def _check_terminal(self) -> None:
         """A terminal may vanish silently if hang-ups are ignored; reading from it would never end."""
-        if hung_up():
+        if is_terminal_gone():
             await self._leave_at_once()
 
     async def _leave_at_once(self) -> None:
         await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
     async def action_leave(self) -> None:
-        here = self.launches.here
+        here = self.launches.local_run
         if here is None or self.settings.on_quit != "ask":
             await self._leave(self.settings.on_quit)
             return
@@ -501,26 +515,29 @@ class Studio(TypingOrder):
             if answer is None:
                 return
             if answer.endswith("!"):
-                self._keep(on_quit=answer[:-1])
+                self._save_settings(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
         text = tr("You can change the “Always” choices later in the settings (press , ).")
         self.push_screen(
-            Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
+            ChoiceDialog(tr("{name} is still training. What should happen to it?", name=here.name), answers, text),
+            answered,
         )
 
     @work
     async def action_ask_to_quit(self) -> None:
         """Quit, but ask first: a single keypress may be a mistake."""
         # If a run trains here, the next question asks anyway.
-        sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
+        sure: bool | None = self.launches.local_run is not None and self.settings.on_quit == "ask"
         if not sure:
-            sure = await self.push_screen_wait(Ask(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))]))
+            sure = await self.push_screen_wait(
+                ChoiceDialog(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))])
+            )
         if sure:
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        say(self, tr("{keys} quits", keys=KEYS["quit"]))
+        show_notification(self, tr("{keys} quits", keys=COMMAND_KEYS["quit"]))
 
     async def action_quit(self) -> None:
         await self.action_leave()
@@ -531,16 +548,16 @@ class Studio(TypingOrder):
         from tui_transformer.studio.design.pane import DesignPane
 
         self._leaving = True
-        if self.pane != self.settings.pane:
-            self._keep(pane=self.pane)
+        if self.current_pane != self.settings.pane:
+            self._save_settings(pane=self.current_pane)
         for design in self.query(DesignPane):
-            self._keep_design(design.kept)
+            self._save_design(design.kept_design)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
-        if self.launches.here is not None:
-            say(self, tr("saving a checkpoint …"))
+        if self.launches.local_run is not None:
+            show_notification(self, tr("saving a checkpoint …"))
         said = await asyncio.to_thread(end)
         if said:
-            self.last_words.append(said)
-        if hung_up():  # there is no screen to restore, and Textual would wait for one to write its last output
+            self.exit_messages.append(said)
+        if is_terminal_gone():  # there is no screen to restore, and Textual would wait for one to write its last output
             os._exit(128 + signal.SIGHUP)
         self.exit()

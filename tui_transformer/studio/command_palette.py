@@ -18,10 +18,10 @@ from engine.runs.reader import list_runs
 from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.design.preset_list import entries
-from tui_transformer.studio.settings_page import choices, titled
-from tui_transformer.studio.shared.keys import PANES, signs
-from tui_transformer.studio.shared.search import nearness
+from tui_transformer.studio.design.preset_list import preset_entries
+from tui_transformer.studio.settings_page import choices, setting_title
+from tui_transformer.studio.shared.keys import PANE_BINDINGS, key_symbols
+from tui_transformer.studio.shared.search import match_rank
 from tui_transformer.studio.train.pane import TrainPane
 
 if TYPE_CHECKING:
@@ -29,58 +29,60 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PaletteEntry:
     name: str
-    about: str
-    act: Callable[[], object]
+    description: str
+    callback: Callable[[], object]
     key: str = ""
     kind: str = ""  # what it is, if not a command
 
 
-class Finder(Provider):
+class PaletteProvider(Provider):
     """Finds everything by name: an exact name first, then beginnings, parts, and descriptions."""
 
     async def startup(self) -> None:
-        self._reading = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._collect_entries())
 
-    async def offers(self) -> list[Offer]:
+    async def entries(self) -> list[PaletteEntry]:
         # Each letter cancels the search before it; that must not cancel the reading, which the next one waits for.
         return await asyncio.shield(self._reading)
 
     async def discover(self) -> Hits:
-        offers = await self.offers()
+        offers = await self.entries()
         for at, offer in enumerate(offers):
             yield self._hit(offer, 1 - at / len(offers))
 
     async def search(self, query: str) -> Hits:
-        offers, wanted = await self.offers(), query.lower().split()
+        offers, wanted = await self.entries(), query.lower().split()
         for at, offer in enumerate(offers):
-            if all(word in f"{offer.name} {offer.kind} {offer.about}".lower() for word in wanted):
-                yield self._hit(offer, 1 - (nearness(offer.name, query) + at / len(offers)) / 4)
+            if all(word in f"{offer.name} {offer.kind} {offer.description}".lower() for word in wanted):
+                yield self._hit(offer, 1 - (match_rank(offer.name, query) + at / len(offers)) / 4)
 
-    async def _read(self) -> list[Offer]:
+    async def _collect_entries(self) -> list[PaletteEntry]:
         app: Studio = self.app  # type: ignore[assignment]
-        return [*commands(app), *await asyncio.to_thread(lambda: list(named(app)))]
+        return [*commands(app), *await asyncio.to_thread(lambda: list(named_entries(app)))]
 
-    def _hit(self, offer: Offer, score: float) -> Hit:
+    def _hit(self, offer: PaletteEntry, score: float) -> Hit:
         name = clean_line(offer.name)
         line = Content.assemble(name, "  ", (offer.key, "$accent bold"), (offer.kind, "$foreground 60%"))
-        return Hit(score, line, offer.act, name, escape(clean_line(offer.about)))  # Textual reads markup there
+        return Hit(
+            score, line, offer.callback, name, escape(clean_line(offer.description))
+        )  # Textual reads markup there
 
 
-def commands(app: "Studio") -> Iterator[Offer]:
+def commands(app: "Studio") -> Iterator[PaletteEntry]:
     """The commands of the pane shown, then those of the studio; only those that apply."""
-    pane = app.query_one(f"#{app.pane}")
-    for owner, keys in ((pane, PANES[app.pane]), (app, PANES["everywhere"])):
+    pane = app.query_one(f"#{app.current_pane}")
+    for owner, keys in ((pane, PANE_BINDINGS[app.current_pane]), (app, PANE_BINDINGS["everywhere"])):
         for key in keys:
             _, name, parameters = parse(key.action)
             if owner.check_action(name, parameters) and name != "command_palette":
                 act = partial(app.call_later, app.run_action, key.action, owner)
                 title = key.description[:1].upper() + key.description[1:]
-                yield Offer(title, key.tooltip, act, signs(key, app.settings.keys))
+                yield PaletteEntry(title, key.tooltip, act, key_symbols(key, app.settings.keys))
 
 
-def named(app: "Studio") -> Iterator[Offer]:
+def named_entries(app: "Studio") -> Iterator[PaletteEntry]:
     """Everything that has a name; reads the disk."""
 
     def show_run(path: Path) -> None:
@@ -96,13 +98,13 @@ def named(app: "Studio") -> Iterator[Offer]:
         app.query_one(DesignPane).action_study(name)
 
     for reader in reversed(list_runs(app.runs_dir)):
-        yield Offer(reader.name, tr("show this run in Train"), partial(show_run, reader.path), kind=tr("run"))
-    for entry in entries():
+        yield PaletteEntry(reader.name, tr("show this run in Train"), partial(show_run, reader.path), kind=tr("run"))
+    for entry in preset_entries():
         if entry.preset is not None:
-            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind=tr("preset"))
-    for study, name, _ in own_files.offered_studies():
+            yield PaletteEntry(entry.name, entry.description, partial(show_preset, entry.id), kind=tr("preset"))
+    for study, name, _ in own_files.available_studies():
         if study is not None:
-            yield Offer(name, tr(study.description), partial(show_study, name), kind=tr("study"))
+            yield PaletteEntry(name, tr(study.description), partial(show_study, name), kind=tr("study"))
     for name in choices():
         about = Settings.model_fields[name].description or ""
-        yield Offer(titled(name), about, partial(app.action_settings, name), kind=tr("setting"))
+        yield PaletteEntry(setting_title(name), about, partial(app.action_settings, name), kind=tr("setting"))

@@ -15,12 +15,12 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.settings import Settings
-from tui_transformer.studio.shared.dialog import Answer, Ask
-from tui_transformer.studio.shared.keys import PANES, pane_title, signs, wrong_key
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
+from tui_transformer.studio.shared.keys import PANE_BINDINGS, key_problem, key_symbols, pane_title
 from tui_transformer.studio.themes import THEMES
 
 KEYS = "keys"  # the setting
@@ -46,7 +46,7 @@ def choices() -> dict[str, tuple[object, ...]]:
     }
 
 
-def titled(name: str) -> str:
+def setting_title(name: str) -> str:
     return Settings.model_fields[name].title or name
 
 
@@ -59,7 +59,7 @@ class SettingsPage(ModalScreen[None]):
 
     def __init__(self, settings: Settings, file: Path, change: Callable[[str, object], None], at: str = "") -> None:
         super().__init__()
-        self._settings, self._file, self._change, self._at = settings, file, change, at
+        self._settings, self._file, self._change, self._first_setting = settings, file, change, at
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
@@ -70,7 +70,7 @@ class SettingsPage(ModalScreen[None]):
 
     def on_mount(self) -> None:
         names = self.query_one(OptionList)
-        names.highlighted = list(choices()).index(self._at) if self._at in choices() else 0
+        names.highlighted = list(choices()).index(self._first_setting) if self._first_setting in choices() else 0
         self._redraw()
 
     def _redraw(self) -> None:
@@ -79,9 +79,11 @@ class SettingsPage(ModalScreen[None]):
             value = getattr(self._settings, name)
             if name == KEYS:
                 said = tr("{n} changed", n=len(value)) if value else tr("unchanged")
-                names.replace_option_prompt(name, Text(fitted(titled(name), 22)).append(f"{said} …", "bold"))
+                names.replace_option_prompt(
+                    name, Text(fit_to_width(setting_title(name), 22)).append(f"{said} …", "bold")
+                )
                 continue
-            line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
+            line = Text(fit_to_width(setting_title(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
             place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
             line.append(f"   {place}", "dim")
@@ -116,16 +118,16 @@ class SettingsPage(ModalScreen[None]):
             answers = [
                 Answer(
                     (pane, key.id or ""),
-                    ("● " if key.id in changed else "  ") + signs(key, changed),
-                    about=" · ".join((pane_title(pane), key.description, key.tooltip)),
+                    ("● " if key.id in changed else "  ") + key_symbols(key, changed),
+                    description=" · ".join((pane_title(pane), key.description, key.tooltip)),
                 )
-                for pane in sorted(PANES, key=lambda pane: pane == "everywhere")
-                for key in PANES[pane]
+                for pane in sorted(PANE_BINDINGS, key=lambda pane: pane == "everywhere")
+                for key in PANE_BINDINGS[pane]
             ]
-            at = await self.app.push_screen_wait(Ask(tr("Change which key?"), answers, at=at))
+            at = await self.app.push_screen_wait(ChoiceDialog(tr("Change which key?"), answers, at=at))
             if at is None:
                 return
-            pressed = await self.app.push_screen_wait(PressKey(*at, changed))
+            pressed = await self.app.push_screen_wait(KeyPrompt(*at, changed))
             if pressed is None:
                 continue
             changed.pop(at[1], None)
@@ -133,25 +135,25 @@ class SettingsPage(ModalScreen[None]):
             self._redraw()
 
 
-class PressKey(ModalScreen[str | None]):
+class KeyPrompt(ModalScreen[str | None]):
     """Asks for a command's new key; returns it, "" for the default, or None."""
 
     takes_every_key = True  # see `typing_order`
 
     def __init__(self, pane: str, id: str, changed: dict[str, str]) -> None:
         super().__init__()
-        self._command, self._changed = next(key for key in PANES[pane] if key.id == id), changed
+        self._command, self._changed = next(key for key in PANE_BINDINGS[pane] if key.id == id), changed
 
     def compose(self) -> ComposeResult:
         command = self._command
-        panes = [pane for pane, keys in PANES.items() if any(key.id == command.id for key in keys)]
-        now, usual = signs(command, self._changed), signs(command, {})
+        panes = [pane for pane, keys in PANE_BINDINGS.items() if any(key.id == command.id for key in keys)]
+        now, usual = key_symbols(command, self._changed), key_symbols(command, {})
         words = tr("Press the new key. Current: {keys}", keys=now) + (
             tr("; default: {keys}", keys=usual) * (now != usual)
         )
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("del: default · esc: cancel")
-            title = f"{listed(map(pane_title, panes))} · {command.description} · {command.tooltip}"
+            title = f"{comma_separated(map(pane_title, panes))} · {command.description} · {command.tooltip}"
             yield Static(Text(title, style="bold"), classes="dialog-title")
             yield Static(Text(words), classes="dialog-text")
             yield Static("", classes="dialog-wrong")
@@ -161,7 +163,7 @@ class PressKey(ModalScreen[str | None]):
         pressed = "" if event.key in ("delete", "backspace", self._command.key) else event.key
         if event.key == "escape":
             self.dismiss(None)
-        elif wrong := wrong_key(self._command.id or "", pressed, self._changed):
+        elif wrong := key_problem(self._command.id or "", pressed, self._changed):
             self.query_one(".dialog-wrong", Static).update(Text(wrong))
         else:
             self.dismiss(pressed)

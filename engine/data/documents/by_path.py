@@ -1,6 +1,6 @@
 """Your own documents, by path: a text file whose lines are documents, or a folder with questions beside it.
 
-    notes.txt                  a document a line, perhaps .gz; empty lines are overlooked
+    notes.txt                  a document a line, perhaps .gz; empty lines are ignored
     folder                     documents.txt, and perhaps train.tsv and validation.tsv (or valid, val, dev): question,
                                tab, answer; perhaps test.tsv, with or without answers, and documents-validation.txt
 
@@ -12,22 +12,22 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from engine.base.errors import InputError, all_of, not_a_path
+from engine.base.errors import InputError, invalid_path_error, join_and
 from engine.base.language import english, tr
 from engine.config.sections import DataConfig
-from engine.data.corpus import STEMS
+from engine.data.corpus import SPLIT_ALIASES
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import TABLES
 from engine.data.parallel.lines import read_lines
 
-DOCUMENTS = "documents.txt"
-VALIDATION_DOCUMENTS = "documents-validation.txt"
+DOCUMENTS_FILE = "documents.txt"
+VALIDATION_DOCUMENTS_FILE = "documents-validation.txt"
 HEADINGS = (english("question"), english("answer"))
 
 
-def takes(corpus: str) -> bool:
+def accepts_path(corpus: str) -> bool:
     """Return whether a path is a folder of documents."""
-    return (Path(corpus).expanduser() / DOCUMENTS).is_file()
+    return (Path(corpus).expanduser() / DOCUMENTS_FILE).is_file()
 
 
 def load_path(data: DataConfig) -> DocumentCorpus:
@@ -36,41 +36,41 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         source = str(path.resolve())
         folder = path.is_dir()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise not_a_path(data.corpus, error) from None
+        raise invalid_path_error(data.corpus, error) from None
     if not folder and path.name.lower().endswith(TABLES):
         raise InputError(
             tr(
                 "{path}: this is a table, but questions need documents to go with them: give a folder with "
                 "{documents}, train.tsv and validation.tsv",
                 path=path,
-                documents=DOCUMENTS,
+                documents=DOCUMENTS_FILE,
             )
         )
     if not folder:
         documents = _split(read_documents(path), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents)
-    if not (path / DOCUMENTS).is_file():
+    if not (path / DOCUMENTS_FILE).is_file():
         raise InputError(
             tr(
                 "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv "
                 "go with it",
                 path=path,
-                documents=DOCUMENTS,
+                documents=DOCUMENTS_FILE,
             )
         )
-    own = read_documents(path / DOCUMENTS)
+    own = read_documents(path / DOCUMENTS_FILE)
     notes: tuple[str, ...] = ()
-    if (path / VALIDATION_DOCUMENTS).is_file():
-        documents = {"train": tuple(own), "validation": tuple(read_documents(path / VALIDATION_DOCUMENTS))}
+    if (path / VALIDATION_DOCUMENTS_FILE).is_file():
+        documents = {"train": tuple(own), "validation": tuple(read_documents(path / VALIDATION_DOCUMENTS_FILE))}
     else:
-        documents = _split(own, data, str(path / DOCUMENTS)[:200])
+        documents = _split(own, data, str(path / DOCUMENTS_FILE)[:200])
         notes = (
             tr(
                 "{n:,} of the {n2:,} documents are held out, and facts found only in them cannot be learned; add "
                 "{validation_documents} to use other documents instead",
                 n=len(own) - len(documents["train"]),
                 n2=len(own),
-                validation_documents=VALIDATION_DOCUMENTS,
+                validation_documents=VALIDATION_DOCUMENTS_FILE,
             ),
         )
     name = path.resolve().name
@@ -83,7 +83,7 @@ def read_documents(path: Path) -> list[str]:
 
 def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
     """Return training, validation and perhaps test documents that share no line, each in the file's order."""
-    order = by_hash(documents)
+    order = sort_by_hash(documents)
     validation = max(1, round(len(order) * data.validation_fraction))
     test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
     if validation + test >= len(order):
@@ -100,19 +100,19 @@ def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, 
     return {name: tuple(text for text in documents if text in part) for name, part in parts.items() if part}
 
 
-def by_hash(documents: Iterable[str]) -> list[str]:
+def sort_by_hash(documents: Iterable[str]) -> list[str]:
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
 def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
     files = {}
-    for split, stems in STEMS.items():
+    for split, stems in SPLIT_ALIASES.items():
         found = next((folder / f"{stem}.tsv" for stem in stems if (folder / f"{stem}.tsv").is_file()), None)
         if found is not None:
             files[split] = found
     for split in ("train", "validation"):
         if files and split not in files:
-            has = all_of(path.name for path in files.values())
+            has = join_and(path.name for path in files.values())
             raise InputError(
                 tr(
                     "{folder}: found {has} but no {split}.tsv; training and held-out questions are both needed",
@@ -132,7 +132,7 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
     rows = [line.split("\t") for line in text.without_trailing()]
     first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
-        raise text.refuse(1, tr("a header and nothing below it"))
+        raise text.error_at(1, tr("a header and nothing below it"))
     columns = 1 if blind and len(rows[first]) == 1 else 2
     wanted = (
         tr("expected a question, a tab and the answer")
@@ -144,9 +144,9 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
         if len(cells) != columns:
             shown = tr("one column") if len(cells) == 1 else tr("{n} columns", n=len(cells))
             shown = shown if any(cell.strip() for cell in cells) else tr("an empty line")
-            raise text.refuse(number, f"{shown}; {wanted}")
+            raise text.error_at(number, f"{shown}; {wanted}")
         for name, cell in zip(HEADINGS, cells, strict=False):
             if not cell.strip():
-                raise text.refuse(number, tr("the {name} is empty; remove the line", name=tr(name)))
+                raise text.error_at(number, tr("the {name} is empty; remove the line", name=tr(name)))
         questions.append(Question(cells[0].strip(), cells[1].strip() if columns == 2 else None))
     return tuple(questions)

@@ -10,11 +10,11 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.sections import DataConfig
-from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
+from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, format_counts
 from engine.data.framing import sha256_of_texts
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 
-SHOWN, WIDEST = 4, 300  # documents and questions that `data show` prints, and characters of each
+N_EXAMPLES, MAX_EXAMPLE_LENGTH = 4, 300  # documents and questions that `data show` prints, and characters of each
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Recall:
+class RecallFact:
     """A fact of the documents, to be recalled by filling a mask or continuing a text."""
 
     prefix: str  # the text before it, such as "Ada Lovelace was born in "
@@ -43,7 +43,7 @@ class DocumentCorpus(Corpus):
     # `train` and `validation`, perhaps `test`, none about the same person; empty where there are none
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict)
     # Facts of the training documents, by the name of their probe
-    recalls: Mapping[str, tuple[Recall, ...]] = field(default_factory=dict)
+    recall_facts: Mapping[str, tuple[RecallFact, ...]] = field(default_factory=dict)
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class DocumentCorpus(Corpus):
         hashes = {f"documents-{split}": sha256_of_texts(texts) for split, texts in self.documents.items()}
         for split, asked in self.questions.items():
             hashes[f"questions-{split}"] = sha256_of_texts((q.text for q in asked), (q.answer or "" for q in asked))
-        for probe, facts in self.recalls.items():
+        for probe, facts in self.recall_facts.items():
             columns = ((f.prefix for f in facts), (f.suffix or "" for f in facts), (f.answer for f in facts))
             hashes[f"recalls-{probe}"] = sha256_of_texts(*columns)
         return hashes
@@ -76,7 +76,7 @@ class DocumentCorpus(Corpus):
                 yield question.text
                 if question.answer is not None:
                     yield question.answer
-        for facts in self.recalls.values():
+        for facts in self.recall_facts.values():
             for fact in facts:
                 yield from (fact.prefix, fact.suffix or "", fact.answer)
 
@@ -87,22 +87,22 @@ class DocumentCorpus(Corpus):
             *(question_overlap(asked["train"], found, split) for split, found in asked.items() if split != "train"),
         ]
 
-    def described(self, licence: str) -> Description:
+    def describe(self, licence: str) -> Description:
         from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 
         train, texts = self.documents["train"], list(self.texts())
         questions = [question for found in self.questions.values() for question in found]
         majority = {split: self.majority(split) for split in self.questions}
         right = {split: {"right": right, "of": of} for split, (_, right, of) in majority.items() if of}
-        overlap, overlap_lines = self.overlap_lines()
-        shown = self.questions.get("train", ())[:SHOWN]
+        overlap, overlap_lines = self.overlap_report()
+        shown = self.questions.get("train", ())[:N_EXAMPLES]
         documents = {split: len(found) for split, found in self.documents.items()}
         counts = {split: len(found) for split, found in self.questions.items()}
         mean, longest = fmean(map(len, train)), max(map(len, train))
         answers = len({question.answer for question in questions if question.answer is not None})
         different = len({question.text for question in questions})
-        words, characters = WordTokenizer.of(texts).vocab_size, CharacterTokenizer.of(texts).vocab_size
-        recalls = {probe: len(found) for probe, found in self.recalls.items()}
+        words, characters = WordTokenizer.from_texts(texts).vocab_size, CharacterTokenizer.from_texts(texts).vocab_size
+        recalls = {probe: len(found) for probe, found in self.recall_facts.items()}
         record = {
             "documents": documents,
             "characters_mean": mean,
@@ -116,7 +116,7 @@ class DocumentCorpus(Corpus):
             "sha256": self.sha256,
             "notes": self.notes,
             "examples": {
-                "documents": train[:SHOWN],
+                "documents": train[:N_EXAMPLES],
                 "questions": [(question.text, question.answer) for question in shown],
             },
             "licence": licence,
@@ -125,7 +125,7 @@ class DocumentCorpus(Corpus):
         told = (
             tr(
                 "{counted}; {different:,} distinct questions, {answers:,} distinct answers",
-                counted=counted(counts),
+                counted=format_counts(counts),
                 different=different,
                 answers=answers,
             )
@@ -133,7 +133,7 @@ class DocumentCorpus(Corpus):
             else tr("none")
         )
         lines = [
-            (tr("documents"), counted(documents)),
+            (tr("documents"), format_counts(documents)),
             (tr("length"), tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
             (tr("questions"), told),
         ]
@@ -169,9 +169,15 @@ class DocumentCorpus(Corpus):
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
         ]
-        examples = ["", *(clean_line(text[:WIDEST]) for text in train[:SHOWN])]
+        examples = ["", *(clean_line(text[:MAX_EXAMPLE_LENGTH]) for text in train[:N_EXAMPLES])]
         if shown:
-            examples += ["", *(clean_line(f"{q.text[:WIDEST]}  →  {(q.answer or '')[:WIDEST]}") for q in shown)]
+            examples += [
+                "",
+                *(
+                    clean_line(f"{q.text[:MAX_EXAMPLE_LENGTH]}  →  {(q.answer or '')[:MAX_EXAMPLE_LENGTH]}")
+                    for q in shown
+                ),
+            ]
         return Description(record, lines, examples)
 
     def preview(self, data: DataConfig, kind: str, rows: int) -> CorpusPreview:
@@ -191,5 +197,5 @@ class DocumentCorpus(Corpus):
                 start, end = len(words) // 2, len(words) // 2 + max(1, len(words) // 4)
                 lines += [" ".join((*words[:start], "⁇", *words[end:])), " ".join(words[start:end])]
         by_word = data.tokenizer == "words"
-        tokens = WordTokenizer.of(self.texts()).vocab_size if by_word else len(set().union(*self.texts()))
-        return CorpusPreview(self.name, lines, Characters(tokens), size, paired=True)
+        tokens = WordTokenizer.from_texts(self.texts()).vocab_size if by_word else len(set().union(*self.texts()))
+        return CorpusPreview(self.name, lines, VocabularySizes(tokens), size, paired=True)

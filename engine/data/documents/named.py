@@ -10,8 +10,8 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
-from engine.data.documents.by_path import by_hash, load_path, read_documents, read_questions, takes
-from engine.data.documents.corpus import DocumentCorpus, Question, Recall
+from engine.data.documents.by_path import accepts_path, load_path, read_documents, read_questions, sort_by_hash
+from engine.data.documents.corpus import DocumentCorpus, Question, RecallFact
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
 
@@ -25,13 +25,13 @@ QUESTIONS = {
 }
 PEOPLE = {"biographies": 500, "biographies-named": 300}  # if `data.corpus_size` is not set
 # Words besides surnames (one per person), and distinct characters; fewer if there are few people.
-WORDS, CHARACTERS, ALL_FROM = 154, 53, 300
+N_OTHER_WORDS, N_CHARACTERS, MIN_PEOPLE_FOR_ALL = 154, 53, 300
 
 
 def vocabulary(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
     people = data.corpus_size or PEOPLE[name]
-    at_most = people < ALL_FROM
-    return {"words": (WORDS + people, at_most), "characters": (CHARACTERS, at_most)}
+    at_most = people < MIN_PEOPLE_FOR_ALL
+    return {"words": (N_OTHER_WORDS + people, at_most), "characters": (N_CHARACTERS, at_most)}
 
 
 def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> DocumentCorpus:
@@ -42,20 +42,20 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     """
     name = entry.name
     people = data.corpus_size or PEOPLE[name]
-    if people > biographies.MOST:  # the config already refuses too few
+    if people > biographies.MAX_PEOPLE:  # the config already refuses too few
         raise InputError(
             tr(
                 "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
                 people=people,
                 name=name,
-                fewest=biographies.FEWEST,
-                most=biographies.MOST,
+                fewest=biographies.MIN_PEOPLE,
+                most=biographies.MAX_PEOPLE,
                 people2=PEOPLE[name],
             )
         )
     made = biographies.generate(data.corpus_seed, people)
     tested = round(people * data.test_fraction)
-    if tested >= len(made.held_out):
+    if tested >= len(made.held_out_people):
         raise InputError(
             tr(
                 "data.test_fraction = {test_fraction:g}: half of the people are held out for validation and "
@@ -63,14 +63,18 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
                 test_fraction=data.test_fraction,
             )
         )
-    border = len(made.held_out) - tested
-    asked = {"train": made.asked, "validation": made.held_out[:border], "test": made.held_out[border:]}
+    border = len(made.held_out_people) - tested
+    asked = {
+        "train": made.training_people,
+        "validation": made.held_out_people[:border],
+        "test": made.held_out_people[border:],
+    }
     notes = (
         tr(
             "each person's birthplace appears in {documents_each} training documents about them; only "
             "the question is held out, for {n:,} of the {people:,} people",
             documents_each=biographies.DOCUMENTS_EACH,
-            n=len(made.held_out),
+            n=len(made.held_out_people),
             people=people,
         ),
         tr(
@@ -79,13 +83,13 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
         ),
     )
 
-    def recalls(documents: Iterable[Biography]) -> tuple[Recall, ...]:
+    def recalls(documents: Iterable[Biography]) -> tuple[RecallFact, ...]:
         """Return each person's birthplace, from the first of these documents about them."""
         first: dict[str, Biography] = {}
         for told in documents:
             first.setdefault(told.person.name, told)
-        found = (first[person.name] for person in made.asked + made.held_out)
-        return tuple(Recall(told.prefix, told.suffix, told.person.place) for told in found)
+        found = (first[person.name] for person in made.training_people + made.held_out_people)
+        return tuple(RecallFact(told.prefix, told.suffix, told.person.place) for told in found)
 
     # The start of each person's training document up to the birthplace, if it announces the birthplace.
     leading = (told for told in made.train if told.prefix != f"{told.person.name}. ")
@@ -103,7 +107,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
         {
             "recall": recalls(made.train),
             "recall-reworded": recalls(made.validation),
-            "recall-continued": tuple(Recall(fact.prefix, None, fact.answer) for fact in recalls(leading)),
+            "recall-continued": tuple(RecallFact(fact.prefix, None, fact.answer) for fact in recalls(leading)),
         },
     )
 
@@ -118,8 +122,8 @@ BIRTHPLACE_QUESTIONS = {
     "validation": "birth_dev.tsv",
     "test": "birth_test_inputs.tsv",
 }
-HELD_BACK = 100  # documents
-ASKED = re.compile(r"Where was (?P<name>.+) born\?")
+N_HELD_OUT_DOCUMENTS = 100  # documents
+QUESTION_PATTERN = re.compile(r"Where was (?P<name>.+) born\?")
 
 
 def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> DocumentCorpus:
@@ -128,8 +132,10 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
         split: read_questions(place / file, blind=split == "test") for split, file in BIRTHPLACE_QUESTIONS.items()
     }
     in_order = sorted(documents)
-    asked = {split: {text for one in group for text in _about(one, in_order)} for split, group in questions.items()}
-    back = set(by_hash(asked["train"] - asked["validation"] - asked["test"])[:HELD_BACK])
+    asked = {
+        split: {text for one in group for text in _documents_about(one, in_order)} for split, group in questions.items()
+    }
+    back = set(sort_by_hash(asked["train"] - asked["validation"] - asked["test"])[:N_HELD_OUT_DOCUMENTS])
     parts = {
         "train": tuple(text for text in documents if text not in back),
         "validation": tuple(text for text in documents if text in back),
@@ -148,17 +154,17 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
     for question in questions["validation"]:
         answer = question.answer or ""
         whole = re.compile(rf"(?<![\w-]){re.escape(answer)}(?![\w-])")
-        for text in _about(question, in_order):
+        for text in _documents_about(question, in_order):
             if match := whole.search(text, text.index(". ") + 2):
-                recalls.append(Recall(text[: match.start()], text[match.end() :], answer))
+                recalls.append(RecallFact(text[: match.start()], text[match.end() :], answer))
                 break
     source = str(place.resolve())
     return DocumentCorpus(entry.name, entry.name, source, notes, parts, questions, {"recall": tuple(recalls)})
 
 
-def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
+def _documents_about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
     """Return the documents that begin with the name of the person in question, and a full stop."""
-    match = ASKED.fullmatch(question.text)
+    match = QUESTION_PATTERN.fullmatch(question.text)
     if match is None:
         return ()
     begins = f"{match['name']}. "
@@ -166,17 +172,17 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
     return in_order[bisect_left(in_order, begins) : last]
 
 
-DOCUMENTS = CorpusKind(
+DOCUMENTS_KIND = CorpusKind(
     DocumentCorpus,
     noun=tr("corpus of documents"),
-    is_a=tr("documents with questions"),
-    known=tr("known"),
-    path=tr("the path to a text file or a folder"),
-    yours=tr("a folder with documents.txt"),
-    signs="/\\.~",
-    meanwhile=tr("biographies needs no download"),
-    takes=takes,
+    description=tr("documents with questions"),
+    names_heading=tr("known"),
+    path_hint=tr("the path to a text file or a folder"),
+    own_files_hint=tr("a folder with documents.txt"),
+    path_characters="/\\.~",
+    offline_hint=tr("biographies needs no download"),
+    accepts_path=accepts_path,
     load_path=load_path,
-    named=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
+    named_loaders=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
     vocabularies={name: partial(vocabulary, name) for name in QUESTIONS},
 )

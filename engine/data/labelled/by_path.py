@@ -16,47 +16,47 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.base.clean import clean_line
-from engine.base.errors import InputError, not_a_path, one_of
+from engine.base.errors import InputError, invalid_path_error, join_or
 from engine.base.language import english, tr
 from engine.base.plain_files import open_plain
 from engine.config.sections import DataConfig
-from engine.data.corpus import STEMS
-from engine.data.documents.by_path import by_hash
-from engine.data.labelled.corpus import Labelled, LabelledCorpus
-from engine.data.parallel.lines import Lines, read_lines
-from engine.data.sources import USUAL
+from engine.data.corpus import SPLIT_ALIASES
+from engine.data.documents.by_path import sort_by_hash
+from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
+from engine.data.parallel.lines import NumberedLines, read_lines
+from engine.data.sources import DEFAULT_FIELD
 
 ENDINGS = (".csv", ".csv.gz")
 TRAIN = "train.csv"
 NAMES = "classes.txt"
 CLASS = frozenset(("class", "label", "category", "class index"))
 TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
-FIRST = 1 << 16  # bytes of a first row that are looked at, at most
-MOST = 1_000  # classes; more are not classes but, for example, numbers of rows
-TIMES = 3  # rows per value of a column that repeats the class; with fewer, it may be chance
-Rows = list[tuple[str, str]]  # text and class
-Table = tuple[Rows, tuple[str, ...], str]  # the rows, and `notes` and `refused` of `LabelledCorpus`
+MAX_HEADER_BYTES = 1 << 16  # bytes of a first row that are looked at, at most
+MAX_CLASSES = 1_000  # classes; more are not classes but, for example, numbers of rows
+MIN_ROWS_PER_VALUE = 3  # rows per value of a column that repeats the class; with fewer, it may be chance
+TextClassRows = list[tuple[str, str]]  # text and class
+LabelledTable = tuple[TextClassRows, tuple[str, ...], str]  # the rows, and `notes` and `refused` of `LabelledCorpus`
 
 
-def takes(corpus: str) -> bool:
+def accepts_path(corpus: str) -> bool:
     """Return whether a path is a CSV file, or a folder with one to train on; not if its header names a text but no
     class: that is read as a text (`sources.py`).
     """
     path = Path(corpus).expanduser()
     inner = path / TRAIN
     if inner.is_file():
-        return not _is_text(inner)
-    return corpus.lower().endswith(ENDINGS) and not _is_text(path)
+        return not _lacks_class_column(inner)
+    return corpus.lower().endswith(ENDINGS) and not _lacks_class_column(path)
 
 
-def _is_text(file: Path) -> bool:
+def _lacks_class_column(file: Path) -> bool:
     try:
         with open_plain(file) as opened:
-            first = opened.readline(FIRST).decode("utf-8-sig", "replace")
+            first = opened.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace")
         heads = [cell.strip().casefold() for cell in next(csv.reader([first]), [])]
     except (OSError, ValueError, csv.Error):
         return False
-    return CLASS.isdisjoint(heads) and (len(heads) == 1 or USUAL in heads)
+    return CLASS.isdisjoint(heads) and (len(heads) == 1 or DEFAULT_FIELD in heads)
 
 
 def load_path(data: DataConfig) -> LabelledCorpus:
@@ -64,7 +64,7 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         path = Path(data.corpus).expanduser()
         source, folder = str(path.resolve()), path.is_dir()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise not_a_path(data.corpus, error) from None
+        raise invalid_path_error(data.corpus, error) from None
     if folder and not (path / TRAIN).is_file():
         raise InputError(
             tr(
@@ -77,7 +77,7 @@ def load_path(data: DataConfig) -> LabelledCorpus:
     rows, notes, refused = read_table(path / TRAIN if folder else path)
     parts = {"train": rows}
     if folder:
-        for split, stems in STEMS.items():
+        for split, stems in SPLIT_ALIASES.items():
             found = next((path / f"{stem}.csv" for stem in stems if (path / f"{stem}.csv").is_file()), None)
             if split != "train" and found is not None:
                 parts[split] = read_table(found)[0]
@@ -86,20 +86,22 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         parts |= _split(parts["train"], data.validation_fraction, test, str(path)[:200])
     classes = _classes(parts, home, str(path)[:200])
     numbers = {name: i for i, name in enumerate(classes)}
-    splits: dict[str, Labelled] = {
-        split: Labelled(tuple(text for text, _ in parts[split]), tuple(numbers[label] for _, label in parts[split]))
+    splits: dict[str, LabelledTexts] = {
+        split: LabelledTexts(
+            tuple(text for text, _ in parts[split]), tuple(numbers[label] for _, label in parts[split])
+        )
         for split in ("train", "validation", "test")
         if split in parts
     }
     name = path.resolve().name
-    return LabelledCorpus(name, name, source, notes, _named(classes, home), splits, refused=refused)
+    return LabelledCorpus(name, name, source, notes, _class_names(classes, home), splits, refusal=refused)
 
 
-def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
+def read_labelled(path: Path, classes: Sequence[str]) -> LabelledTexts:
     """Return the rows of a CSV file whose classes are these, by name or, as in `load_path`, by number from 1."""
     rows = read_table(path)[0]
     labels = sorted({label for _, label in rows})
-    names = dict(zip(labels, _named(labels, path.parent), strict=True))
+    names = dict(zip(labels, _class_names(labels, path.parent), strict=True))
     numbers = {name: i for i, name in enumerate(classes)}
     if not numbers.keys() & names.values():
         numbers = {str(i): i - 1 for i in range(1, len(classes) + 1)}
@@ -110,17 +112,17 @@ def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
                 "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
                 file=str(path)[:200],
                 unknown=unknown[0][:40],
-                known=one_of(classes),
+                known=join_or(classes),
             )
         )
-    return Labelled(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
+    return LabelledTexts(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> LabelledTable:
     """Return the texts and classes of a CSV file (RFC 4180), and what there is to say about its columns."""
     lines = read_lines(path)
     reader = csv.reader(io.StringIO("\n".join(lines.lines)), strict=True)
-    rows: Rows = []
+    rows: TextClassRows = []
     label: int | None = None
     columns: Sequence[int] = ()
     heads: Sequence[str] = ()
@@ -131,7 +133,7 @@ def read_table(path: Path) -> Table:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise lines.refuse(max(reader.line_num, 1), tr("not CSV: {error}", error=error)) from None
+            raise lines.error_at(max(reader.line_num, 1), tr("not CSV: {error}", error=error)) from None
         if cells is None:
             break
         if not cells:
@@ -146,29 +148,31 @@ def read_table(path: Path) -> Table:
                     notes = (said.format(joined=", ".join(heads[column] for column in columns)),)
                 continue
         if len(cells) != len(heads):
-            raise lines.refuse(start, tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads)))
+            raise lines.error_at(
+                start, tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads))
+            )
         text = " ".join(part for column in columns if (part := " ".join(cells[column].split())))
         name = cells[label].strip()
         if not text or not name:
-            raise lines.refuse(start, tr("the text is empty; remove the row") if name else tr("the class is empty"))
+            raise lines.error_at(start, tr("the text is empty; remove the row") if name else tr("the class is empty"))
         rows.append((text, name))
         for column, pairs in beside.items():
             pairs.add((cells[column].strip().casefold(), name))
-        beside = {column: pairs for column, pairs in beside.items() if len(pairs) <= MOST}
+        beside = {column: pairs for column, pairs in beside.items() if len(pairs) <= MAX_CLASSES}
     if not rows:
-        raise lines.refuse(1, tr("no rows with a class and a text"))
+        raise lines.error_at(1, tr("no rows with a class and a text"))
     for column, pairs in beside.items():
         values, classes = map(set, zip(*pairs, strict=True))
-        if 1 < len(values) == len(classes) == len(pairs) <= len(rows) / TIMES:
+        if 1 < len(values) == len(classes) == len(pairs) <= len(rows) / MIN_ROWS_PER_VALUE:
             wrong = tr("column {name} repeats the class; remove it, or name the text column `text`", name=heads[column])
-            return rows, notes, str(lines.refuse(1, wrong))
+            return rows, notes, str(lines.error_at(1, wrong))
     return rows, notes, ""
 
 
-def _columns(first: Sequence[str], lines: Lines) -> tuple[int, Sequence[int], bool]:
+def _columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequence[int], bool]:
     """Return the column of the class, those of the text, and whether this row is a header."""
     if len(first) < 2:
-        raise lines.refuse(1, tr("one column; a class and a text need a comma between them"))
+        raise lines.error_at(1, tr("one column; a class and a text need a comma between them"))
     heads = [cell.strip().casefold() for cell in first]
     label = next((i for i, head in enumerate(heads) if head in CLASS), None)
     if label is None:
@@ -177,29 +181,29 @@ def _columns(first: Sequence[str], lines: Lines) -> tuple[int, Sequence[int], bo
     return label, named or [i for i in range(len(first)) if i != label], True
 
 
-def _split(rows: Rows, validation: float, test: float, where: str) -> dict[str, Rows]:
-    order = by_hash(text for text, _ in rows)
+def _split(rows: TextClassRows, validation: float, test: float, where: str) -> dict[str, TextClassRows]:
+    order = sort_by_hash(text for text, _ in rows)
     held_out, tested = max(1, round(len(order) * validation)), max(1, round(len(order) * test)) if test else 0
     if held_out + tested >= len(order):
         raise InputError(
             tr("{where}: {n:,} distinct texts are too few to hold some out for validation", where=where, n=len(order))
         )
     place = dict.fromkeys(order[:held_out], "validation") | dict.fromkeys(order[held_out : held_out + tested], "test")
-    parts: dict[str, Rows] = {}
+    parts: dict[str, TextClassRows] = {}
     for row in rows:
         parts.setdefault(place.get(row[0], "train"), []).append(row)
     return parts
 
 
-def _classes(parts: Mapping[str, Rows], home: Path, where: str) -> list[str]:
+def _classes(parts: Mapping[str, TextClassRows], home: Path, where: str) -> list[str]:
     found = {label for _, label in parts["train"]}
-    if not 2 <= len(found) <= MOST:
+    if not 2 <= len(found) <= MAX_CLASSES:
         raise InputError(
             tr(
                 "{where}: {n:,} different classes in the training rows; there must be 2 to {most:,}",
                 where=where,
                 n=len(found),
-                most=MOST,
+                most=MAX_CLASSES,
             )
         )
     for split, rows in parts.items():
@@ -215,7 +219,7 @@ def _classes(parts: Mapping[str, Rows], home: Path, where: str) -> list[str]:
     return sorted(found, key=lambda label: (int(label) if label.isdecimal() else -1, label))
 
 
-def _named(classes: Sequence[str], home: Path) -> tuple[str, ...]:
+def _class_names(classes: Sequence[str], home: Path) -> tuple[str, ...]:
     """Return the names of classes that are numbers, from classes.txt; others as they are."""
     file = home / NAMES
     if not file.is_file() or not all(label.isdecimal() for label in classes):

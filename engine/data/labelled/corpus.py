@@ -10,17 +10,17 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
-from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
+from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, format_counts
 from engine.data.framing import sha256_of_texts
 from engine.data.labelled.shortcut import find_shortcuts
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.runs.verdict import OK
 
-SHOWN, WIDEST = 4, 300  # texts that `data show` prints, and characters of each
+N_EXAMPLES, MAX_EXAMPLE_LENGTH = 4, 300  # texts that `data show` prints, and characters of each
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledTexts:
     texts: tuple[str, ...]
     classes: tuple[int, ...]  # of each text
 
@@ -29,7 +29,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Readers:
+class ReaderAccuracies:
     """What readers who know how the texts are made get right."""
 
     best: float  # share of a split's texts that the best reader classifies correctly
@@ -43,10 +43,12 @@ class LabelledCorpus(Corpus):
     kind = "labelled"
     notes: tuple[str, ...]  # notes for users of the data
     classes: tuple[str, ...]  # their names
-    splits: Mapping[str, Labelled]  # `train` and `validation`, perhaps `test`
-    ordered: tuple[int, ...] = ()  # classes told apart by the order of words alone
-    readers: Mapping[str, Readers] = field(default_factory=dict)  # by split; empty where the grammar is unknown
-    refused: str = ""  # why no run may start on it; earlier runs stay verifiable
+    splits: Mapping[str, LabelledTexts]  # `train` and `validation`, perhaps `test`
+    order_only_classes: tuple[int, ...] = ()  # classes told apart by the order of words alone
+    reader_accuracies: Mapping[str, ReaderAccuracies] = field(
+        default_factory=dict
+    )  # by split; empty where the grammar is unknown
+    refusal: str = ""  # why no run may start on it; earlier runs stay verifiable
     shortcuts = cached_property(find_shortcuts)
 
     @cached_property
@@ -68,14 +70,14 @@ class LabelledCorpus(Corpus):
         train = self.splits["train"].texts
         return [labelled_overlap(train, found.texts, name) for name, found in self.splits.items() if name != "train"]
 
-    def described(self, licence: str) -> Description:
-        if self.refused:
-            raise InputError(self.refused)
+    def describe(self, licence: str) -> Description:
+        if self.refusal:
+            raise InputError(self.refusal)
         train, found = self.splits["train"], [one.verdict for one in self.shortcuts]
-        overlap, overlap_lines = self.overlap_lines()
+        overlap, overlap_lines = self.overlap_report()
         answer, right, of = self.majority("validation")
         counts = {name: train.classes.count(i) for i, name in enumerate(self.classes)}
-        shown = [(train.texts[i], self.classes[train.classes[i]]) for i in range(min(SHOWN, len(train)))]
+        shown = [(train.texts[i], self.classes[train.classes[i]]) for i in range(min(N_EXAMPLES, len(train)))]
         texts = {split: len(found) for split, found in self.splits.items()}
         mean, longest = fmean(map(len, train.texts)), max(map(len, train.texts))
         record = {
@@ -92,9 +94,9 @@ class LabelledCorpus(Corpus):
             "overlap": overlap,
         }
         lines = [
-            (tr("texts"), counted(texts)),
+            (tr("texts"), format_counts(texts)),
             (tr("length"), tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
-            (tr("classes"), counted(counts)),
+            (tr("classes"), format_counts(counts)),
             (
                 tr("baseline"),
                 tr(
@@ -107,7 +109,9 @@ class LabelledCorpus(Corpus):
             *overlap_lines,
             *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
         ]
-        return Description(record, lines, ["", *(clean_line(f"{text[:WIDEST]}  →  {name}") for text, name in shown)])
+        return Description(
+            record, lines, ["", *(clean_line(f"{text[:MAX_EXAMPLE_LENGTH]}  →  {name}") for text, name in shown)]
+        )
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
         from engine.data.tokenizers import WordTokenizer
@@ -116,7 +120,7 @@ class LabelledCorpus(Corpus):
         shown = zip(train.texts[: rows // 2], train.classes, strict=False)
         lines = [part for text, label in shown for part in (text, self.classes[label])]
         if data.tokenizer == "words":
-            tokens = WordTokenizer.frequent(train.texts).vocab_size
+            tokens = WordTokenizer.from_frequent(train.texts).vocab_size
         else:
             tokens = len(set().union(*train.texts))
-        return CorpusPreview(self.name, lines, Characters(tokens), tr("{n:,} texts", n=len(train)), paired=True)
+        return CorpusPreview(self.name, lines, VocabularySizes(tokens), tr("{n:,} texts", n=len(train)), paired=True)

@@ -4,8 +4,8 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
-from engine.data.labelled.by_path import load_path, takes
-from engine.data.labelled.corpus import Labelled, LabelledCorpus, Readers
+from engine.data.labelled.by_path import accepts_path, load_path
+from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts, ReaderAccuracies
 from engine.data.synthetic import bulletins
 
 
@@ -42,23 +42,23 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
         notes,
         names,
         {
-            split: Labelled(tuple(item.text for item in part), tuple(names.index(item.label) for item in part))
+            split: LabelledTexts(tuple(item.text for item in part), tuple(names.index(item.label) for item in part))
             for split, part in parts.items()
             if part
         },
-        tuple(map(names.index, bulletins.ORDERED)),
-        {split: _readers(part) for split, part in parts.items() if part},
+        tuple(map(names.index, bulletins.ORDER_ONLY_CLASSES)),
+        {split: _reader_accuracies(part) for split, part in parts.items() if part},
     )
 
 
-def _readers(items: list[bulletins.Item]) -> Readers:
-    ordered = [item for item in items if item.label in bulletins.ORDERED]
+def _reader_accuracies(items: list[bulletins.Item]) -> ReaderAccuracies:
+    ordered = [item for item in items if item.label in bulletins.ORDER_ONLY_CLASSES]
 
     def right(of: list[bulletins.Item], *, sees_order: bool) -> float:
-        likeliest = {kinds: bulletins.best(kinds, ordered=sees_order) for kinds in {one.kinds for one in of}}
+        likeliest = {kinds: bulletins.likeliest_class(kinds, ordered=sees_order) for kinds in {one.kinds for one in of}}
         return sum(likeliest[one.kinds] == one.label for one in of) / max(1, len(of))
 
-    return Readers(
+    return ReaderAccuracies(
         right(items, sees_order=True),
         bulletins.best_accuracy(),
         right(items, sees_order=False),
@@ -69,14 +69,14 @@ def _readers(items: list[bulletins.Item]) -> Readers:
 LABELLED = CorpusKind(
     LabelledCorpus,
     noun=tr("corpus of labelled texts"),
-    is_a=tr("labelled texts"),
+    description=tr("labelled texts"),
     preset="ag-news",
-    known=tr("known"),
-    path=tr("the path to a CSV file, or to a folder with train.csv"),
-    yours=tr("a CSV file whose first column is the class"),
-    signs="/\\.~",
-    meanwhile=tr("bulletins needs no download"),
-    takes=takes,
+    names_heading=tr("known"),
+    path_hint=tr("the path to a CSV file, or to a folder with train.csv"),
+    own_files_hint=tr("a CSV file whose first column is the class"),
+    path_characters="/\\.~",
+    offline_hint=tr("bulletins needs no download"),
+    accepts_path=accepts_path,
     load_path=load_path,
-    named={"bulletins": load_bulletins},
+    named_loaders={"bulletins": load_bulletins},
 )

@@ -12,10 +12,10 @@ from engine.runs.verdict import OK, SUSPICIOUS, Verdict
 if TYPE_CHECKING:
     from engine.data.labelled.corpus import LabelledCorpus
 
-TELLING = 0.99  # share of texts that single words classify
-SHOWN = 3  # of the words
-MOST = 5_000  # texts of a split that are read
-FEWEST = 20  # texts of either split outside the largest class: some word fits fewer by chance
+SUSPICIOUS_SHARE = 0.99  # share of texts that single words classify
+N_SHOWN_WORDS = 3  # of the words
+MAX_TEXTS = 5_000  # texts of a split that are read
+MIN_TEXTS = 20  # texts of either split outside the largest class: some word fits fewer by chance
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,11 @@ class Shortcut:
     @property
     def verdict(self) -> Verdict:
         """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
-        if self.share < TELLING:
+        if self.share < SUSPICIOUS_SHARE:
             return Verdict("shortcut", "before", 0, OK, self.share, english("no word per class gives the classes away"))
-        words = [f"'{word}' → '{name}'" for word, name in self.words[:SHOWN]] + ["…"] * (len(self.words) > SHOWN)
+        words = [f"'{word}' → '{name}'" for word, name in self.words[:N_SHOWN_WORDS]] + ["…"] * (
+            len(self.words) > N_SHOWN_WORDS
+        )
         why = english(
             "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): "
             "if the texts contain their class, the score only measures whether the model finds it",
@@ -50,7 +52,7 @@ def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:
 
     read = []
     for split in (corpus.splits["train"], corpus.splits["validation"]):
-        drawn = Draws(0).shuffled([*zip(split.texts, split.classes, strict=True)])[:MOST]
+        drawn = Draws(0).shuffled([*zip(split.texts, split.classes, strict=True)])[:MAX_TEXTS]
         read.append([(set(word_tokens(text.casefold())), label) for text, label in drawn])
     counts = {label: Counter[str]() for _, label in read[0]}
     for has, label in read[0]:
@@ -62,7 +64,7 @@ def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:
     for texts in read:
         right = [(next((one for one in told if best[one][1] in has), other) == label, label) for has, label in texts]
         rarer = [hit for hit, label in right if label != largest]
-        if len(rarer) < FEWEST:
+        if len(rarer) < MIN_TEXTS:
             return []
         shares += [sum(rarer) / len(rarer), sum(hit for hit, _ in right) / len(right)]
     names = [clean_line(name)[:40] for name in corpus.classes]

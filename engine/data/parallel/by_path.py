@@ -18,18 +18,18 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from engine.base.errors import InputError, all_of, not_a_path
+from engine.base.errors import InputError, invalid_path_error, join_and
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data import sources
-from engine.data.corpus import STEMS, is_there
+from engine.data.corpus import SPLIT_ALIASES, is_there
 from engine.data.parallel.fields import has_fields, read_fields
-from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several, whole
-from engine.data.parallel.table import LANGUAGES, SIDES, table
+from engine.data.parallel.lines import NumberedLines, read_lines, trim_both, uneven_error
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
+from engine.data.parallel.table import LANGUAGES, SIDES, parse_table
 
 TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
-NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
+FILE_PATTERN = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml", "jsonl", "parquet"})
 
 
@@ -38,10 +38,10 @@ def read_aligned(source: Path, target: Path) -> Pairs:
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(tr("{source}: given for both sides; one side must be the file of translations", source=source))
     ones, others = read_lines(source), read_lines(target)
-    rows = aligned(ones, others)
+    rows = align_lines(ones, others)
     for number, (one, other) in enumerate(rows, start=1):
         if not (one.strip() or other.strip()):
-            raise ones.refuse(
+            raise ones.error_at(
                 number,
                 tr(
                     "this line is empty, and so is the same line of {where}; remove it from both files",
@@ -50,21 +50,21 @@ def read_aligned(source: Path, target: Path) -> Pairs:
             )
         if not (one.strip() and other.strip()):
             side, against = (others, ones) if one.strip() else (ones, others)
-            raise side.refuse(
+            raise side.error_at(
                 number,
                 tr(
                     "this line is empty, but {where} has a sentence there; remove the line from both files",
                     where=against.where,
                 ),
             )
-    return whole(rows)[0]
+    return complete_pairs(rows)[0]
 
 
-def aligned(source: Lines, target: Lines) -> list[tuple[str, str]]:
+def align_lines(source: NumberedLines, target: NumberedLines) -> list[tuple[str, str]]:
     """Return the lines of two files side by side, empty ones too."""
-    sources, targets = side_by_side(source, target)
+    sources, targets = trim_both(source, target)
     if len(sources) != len(targets):
-        raise uneven(source, target, len(sources), len(targets))
+        raise uneven_error(source, target, len(sources), len(targets))
     if sources == targets:
         raise InputError(
             tr(
@@ -96,28 +96,28 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
     return base, tuple(names)
 
 
-def takes(corpus: str) -> bool:
+def accepts_path(corpus: str) -> bool:
     """Return whether a path names sentence pairs: a table, a folder, two files, or anything with columns. A folder of
     texts (`sources.py`) is not one, unless it has pairs too.
     """
     base, columns = split_selector(corpus)
     there = Path(base).expanduser()
     if columns is None and there.is_dir():
-        return bool(_named(there)) or not sources.is_folder(base)
+        return bool(_pair_files(there)) or not sources.is_text_folder(base)
     return columns is not None or base.lower().endswith(TABLES) or ("," in base and not there.exists())
 
 
-def absolute(corpus: str) -> str:
+def make_absolute(corpus: str) -> str:
     """Return a path of pairs made absolute, with its columns or languages."""
     base, chosen = split_selector(corpus)
     try:
-        paths = [str(Path(file.strip()).expanduser().absolute()) for file in files_of(base)]
+        paths = [str(Path(file.strip()).expanduser().absolute()) for file in split_paths(base)]
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
-        raise not_a_path(corpus, error) from None
+        raise invalid_path_error(corpus, error) from None
     return ",".join(paths) + (f"#{','.join(chosen)}" if chosen else "")
 
 
-def files_of(base: str) -> list[str]:
+def split_paths(base: str) -> list[str]:
     """Return the one path, or the two joined by a comma."""
     return [base] if is_there(base) else base.split(",")
 
@@ -127,14 +127,14 @@ def load_path(data: DataConfig) -> ParallelCorpus:
     try:
         corpus = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise not_a_path(data.corpus, error) from None
+        raise invalid_path_error(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
     splits = dict(corpus.splits)
     total = len(splits["train"])
     validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
     test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
     splits |= grouped_split(splits["train"], validation, test, base[:200])
-    return replace(corpus, splits={name: splits[name] for name in STEMS if name in splits})
+    return replace(corpus, splits={name: splits[name] for name in SPLIT_ALIASES if name in splits})
 
 
 def _read(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
@@ -142,14 +142,14 @@ def _read(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     path = Path(base).expanduser()
     notes: tuple[str, ...] = ()
     folder = is_there(base) and path.is_dir()
-    if chosen is not None and ((folder and not _named(path) and sources.is_folder(base)) or has_fields(path)):
-        files = {split or "train": found for split, found in sources.find(base).files.items()}
+    if chosen is not None and ((folder and not _pair_files(path) and sources.is_text_folder(base)) or has_fields(path)):
+        files = {split or "train": found for split, found in sources.find_source(base).files.items()}
         languages, (splits, notes) = chosen, read_fields(files, chosen)
     elif folder:
         languages, splits = _folder(path, chosen)
     elif is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen or ("1", "2")]
-        pairs, languages = table(read_lines(path), columns)
+        pairs, languages = parse_table(read_lines(path), columns)
         splits = {"train": pairs}
     else:
         return _two_files(base, chosen)
@@ -174,11 +174,13 @@ def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
 
 
 def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
-    files = _named(folder)
+    files = _pair_files(folder)
     names = ", ".join([path.name for path in files.values()][:6])
     has = tr("it has {names}", names=names) if names else tr("it has no files with such names")
     if chosen is None:  # English first, else alphabetically
-        found = sorted({one for stem, one in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
+        found = sorted(
+            {one for stem, one in files if stem in SPLIT_ALIASES["train"]}, key=lambda one: (one != "en", one)
+        )
         if not found:
             raise InputError(
                 tr(
@@ -202,14 +204,14 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
                     "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
                     "or a source and several targets",
                     folder=folder,
-                    several=all_of(found),
+                    several=join_and(found),
                     source=found[0],
                     target=found[1],
                 )
             )
         chosen = found[0], found[1]
     splits = {}
-    for split, stems in STEMS.items():
+    for split, stems in SPLIT_ALIASES.items():
         stem = next((stem for stem in stems if any((stem, one) in files for one in chosen)), None)
         if stem is None:
             continue
@@ -228,8 +230,10 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
             splits[split] = read_aligned(first, others[0])
         else:
             source = read_lines(first)
-            rows = (aligned(source, read_lines(other)) for other in others)
-            splits[split] = several({one: whole(found)[0] for one, found in zip(chosen[1:], rows, strict=True)})
+            rows = (align_lines(source, read_lines(other)) for other in others)
+            splits[split] = interleave_targets(
+                {one: complete_pairs(found)[0] for one, found in zip(chosen[1:], rows, strict=True)}
+            )
     if "train" not in splits:
         raise InputError(
             tr(
@@ -243,12 +247,12 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
     return chosen, splits
 
 
-def _named(folder: Path) -> dict[tuple[str, str], Path]:
+def _pair_files(folder: Path) -> dict[tuple[str, str], Path]:
     """Return a folder's files of pairs by stem and language; an unpacked file wins over its .gz."""
-    known = {stem for stems in STEMS.values() for stem in stems}
+    known = {stem for stems in SPLIT_ALIASES.values() for stem in stems}
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.iterdir()):
-        match = NAMED.fullmatch(path.name)
+        match = FILE_PATTERN.fullmatch(path.name)
         if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
             files.setdefault((match["stem"], match["language"]), path)
     return files

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from engine.base.errors import InputError
 from engine.base.language import tr, trn
-from engine.data.parallel.pairs import Pairs, whole
-from engine.data.sources import READERS, documents
+from engine.data.parallel.pairs import Pairs, complete_pairs
+from engine.data.sources import READERS, read_documents
 
 
 def has_fields(path: Path) -> bool:
@@ -27,17 +27,19 @@ def read_fields(
     with the file, and its line or row.
     """
     read = {split: _read(found, fields, most(split)) for split, found in files.items()}
-    return {split: pairs for split, (pairs, _) in read.items()}, note_of(sum(left_out for _, left_out in read.values()))
+    return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(
+        sum(left_out for _, left_out in read.values())
+    )
 
 
 def _read(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
-    rows = (zip(*(documents(file, field, lines=True) for field in fields), strict=True) for file in files)
+    rows = (zip(*(read_documents(file, field, lines=True) for field in fields), strict=True) for file in files)
     lines = ([" ".join("".join(part).split()) for part in row] for row in chain.from_iterable(rows))
-    return whole(((source, target) for source, target in lines), most)
+    return complete_pairs(((source, target) for source, target in lines), most)
 
 
-def note_of(left_out: int) -> tuple[str, ...]:
+def left_out_note(left_out: int) -> tuple[str, ...]:
     said = trn("{n:,} row with an empty side is left out", "{n:,} rows with an empty side are left out", left_out)
     return (said,) if left_out else ()

@@ -6,25 +6,25 @@ Both formats pad sentences with spaces, which are removed; spaces within a sente
 import re
 from xml.parsers import expat
 
-from engine.base.errors import InputError, all_of
+from engine.base.errors import InputError, join_and
 from engine.base.language import tr
-from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
-from engine.data.parallel.pairs import Pairs, whole
+from engine.data.parallel.lines import NumberedLines, decode_text, trim_both, uneven_error
+from engine.data.parallel.pairs import Pairs, complete_pairs
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
 MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
-Segment = tuple[str, str]  # the ids of a talk and a sentence in it
+SegmentId = tuple[str, str]  # the ids of a talk and a sentence in it
 
 
-def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
+def parse_tagged(source: NumberedLines, target: NumberedLines) -> tuple[Pairs, int]:
     """Return the pairs of two lists of lines, and how many are dropped; tagged lines describe the talk."""
-    ones, others = side_by_side(source, target)
+    ones, others = trim_both(source, target)
     rows: list[tuple[str, str]] = []
     for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
         tags = [match.group(1) if match else None for match in (TAG.match(one), TAG.match(other))]
         if tags[0] != tags[1]:
-            shown = all_of(f"<{tag}>" if tag else tr("a sentence") for tag in tags)
-            raise source.refuse(
+            shown = join_and(f"<{tag}>" if tag else tr("a sentence") for tag in tags)
+            raise source.error_at(
                 number,
                 tr(
                     "{shown}, the latter in {where}: the two files are not aligned here",
@@ -38,16 +38,16 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
         if any(row):
             rows.append(row)
     if len(ones) != len(others):
-        raise uneven(source, target, len(ones), len(others))
-    pairs, left_out = whole(rows)
+        raise uneven_error(source, target, len(ones), len(others))
+    pairs, left_out = complete_pairs(rows)
     if not len(pairs):
         raise InputError(tr("{where}: found tags but no sentences; is this the training text?", where=source.where))
     return pairs, left_out
 
 
-def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
+def parse_xml_pair(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
     """Return the pairs of two XML files, each given as its content and its name for errors."""
-    sources, targets = segments(*source), segments(*target)
+    sources, targets = parse_segments(*source), parse_segments(*target)
     both = (sources, source[1]), (targets, target[1])
     for (here, where), (there, other) in (both, both[::-1]):
         alone = next((ids for ids in here if ids not in there), None)
@@ -67,7 +67,7 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
     return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
 
-def segments(raw: bytes, where: str) -> dict[Segment, str]:
+def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
     """Return an XML file's sentences, `<doc docid><seg id>`, by talk and sentence, in file order. No tree is built; a
     DTD, XML's attack vector, is refused.
     """
@@ -79,10 +79,10 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
                 max_xml_bytes=MAX_XML_BYTES,
             )
         )
-    text = text_of(raw, where)
-    found: dict[Segment, str] = {}
+    text = decode_text(raw, where)
+    found: dict[SegmentId, str] = {}
     talk: str | None = None
-    opened: Segment | None = None
+    opened: SegmentId | None = None
     parts: list[str] = []
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True

@@ -16,20 +16,20 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from engine.base.errors import InputError, nearest, reason
+from engine.base.errors import InputError, did_you_mean, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_plain
 
 MAX_BYTES = 2 * 1024**3  # of unpacked text
-LONGEST = 100_000  # characters per line; a longer one is no sentence
+MAX_LINE_LENGTH = 100_000  # characters per line; a longer one is no sentence
 TRAILING = 10  # empty lines ignored at the end of a file
 BLOCK = 1 << 20
-BOMB = 200  # largest unpacking ratio of a packed file; text has 3 to 10
+MAX_UNPACKING_RATIO = 200  # largest unpacking ratio of a packed file; text has 3 to 10
 DAMAGED_ZIP = (
     *(zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError),
     *(RuntimeError, ValueError, struct.error),  # a password, an undecodable name, truncated fields
 )
-SMALL = 64 << 20  # unpacked bytes allowed at any ratio
+UNCHECKED_BYTES = 64 << 20  # unpacked bytes allowed at any ratio
 COMPRESSED = {
     b"\x1f\x8b": tr("gzip-compressed; unpack it, or add .gz to its name"),
     b"PK\x03\x04": tr("a zip archive; unpack it"),
@@ -39,13 +39,13 @@ COMPRESSED = {
 
 
 @dataclass(frozen=True)
-class Lines:
+class NumberedLines:
     """The lines of a file, line `i` at index `i - 1`."""
 
     where: str  # the file's name in errors
     lines: list[str]  # without line endings
 
-    def refuse(self, number: int, wrong: str) -> InputError:
+    def error_at(self, number: int, wrong: str) -> InputError:
         return InputError(tr("{where}: line {number}: {wrong}", where=self.where, number=number, wrong=wrong))
 
     def without_trailing(self) -> list[str]:
@@ -56,7 +56,7 @@ class Lines:
         return self.lines[:stop]
 
 
-def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
+def trim_both(source: NumberedLines, target: NumberedLines) -> tuple[list[str], list[str]]:
     """Return both files' lines without a few empty ones at the end; files of one length stay so."""
     if len(source.lines) != len(target.lines):
         return source.without_trailing(), target.without_trailing()
@@ -64,7 +64,7 @@ def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
     return source.lines[:stop], target.lines[:stop]
 
 
-def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputError:
+def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, targets: int) -> InputError:
     """Return the error for files of unequal length: which ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
     return InputError(
@@ -83,12 +83,12 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
     )
 
 
-def read_lines(path: Path, most: int | None = None) -> Lines:
+def read_lines(path: Path, most: int | None = None) -> NumberedLines:
     """Return the lines of a text file, or the first `most`, unpacked if its name ends in .gz. Raises as `read_bytes`
     and `lines_of`.
     """
     where = str(path)[:200]
-    return lines_of(read_bytes(path, where, most), where)
+    return split_lines(read_bytes(path, where, most), where)
 
 
 def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
@@ -103,14 +103,14 @@ def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
             if path.suffix != ".gz":
                 return packed.read(MAX_BYTES) if most is None else b"".join(islice(packed, most))
             with gzip.GzipFile(fileobj=packed) as file:
-                return _unpacked(file, size, where, most)
+                return _read_unpacked(file, size, where, most)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
             tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
         ) from None
     except FileNotFoundError:
         try:
-            hint = nearest(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
+            hint = did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
         except OSError:
             hint = tr("; the folder {parent} does not exist either", parent=str(path.parent)[:120])
         raise InputError(tr("{where}: no such file{hint}", where=where, hint=hint)) from None
@@ -134,7 +134,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
                     tr("{where}: compressed with an unsupported method; unpack it next to the archive", where=where)
                 )
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
-                return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
+                return _read_unpacked(file, os.fstat(packed.fileno()).st_size, where), where
     except DAMAGED_ZIP as error:
         raise InputError(
             tr("{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error)
@@ -143,7 +143,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
-def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, most: int | None = None) -> bytes:
+def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, most: int | None = None) -> bytes:
     """Return the whole content, or `most` lines, without trusting the size stated by an archive of `packed` bytes."""
     unpacked, ends = bytearray(), 0
     while (most is None or ends < most) and (block := file.read(BLOCK)):
@@ -151,18 +151,18 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, most: in
         ends += block.count(b"\n")
         if len(unpacked) > MAX_BYTES:
             raise _too_large(where)
-        if len(unpacked) > max(SMALL, BOMB * packed):
+        if len(unpacked) > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
             raise InputError(
                 tr(
                     "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
                     where=where,
-                    bomb=BOMB,
+                    bomb=MAX_UNPACKING_RATIO,
                 )
             )
     return bytes(unpacked) if most is None else b"".join(islice(io.BytesIO(unpacked), most))
 
 
-def text_of(raw: bytes, where: str) -> str:
+def decode_text(raw: bytes, where: str) -> str:
     """Decode a file's bytes to text, without a byte-order mark."""
     for mark, advice in COMPRESSED.items():
         if raw.startswith(mark):
@@ -197,22 +197,22 @@ def text_of(raw: bytes, where: str) -> str:
     return text
 
 
-def lines_of(raw: bytes, where: str) -> Lines:
-    text = text_of(raw, where)
+def split_lines(raw: bytes, where: str) -> NumberedLines:
+    text = decode_text(raw, where)
     if "\r" in text and "\n" not in text:
         raise InputError(
             tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
         )
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    found = Lines(where, lines)
+    found = NumberedLines(where, lines)
     for number, line in enumerate(lines, start=1):
-        if len(line) > LONGEST:
-            raise found.refuse(
+        if len(line) > MAX_LINE_LENGTH:
+            raise found.error_at(
                 number,
                 tr(
                     "{n:,} characters is too long for a sentence; the maximum is {longest:,}",
                     n=len(line),
-                    longest=LONGEST,
+                    longest=MAX_LINE_LENGTH,
                 ),
             )
     return found

@@ -4,17 +4,24 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from engine.base.errors import InputError, all_of
+from engine.base.errors import InputError, join_and
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
-from engine.data.parallel.by_path import absolute, aligned, load_path, read_aligned, split_selector, takes
-from engine.data.parallel.fields import note_of, read_fields
-from engine.data.parallel.iwslt import joined, tagged
-from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several, whole
-from engine.data.parallel.table import table
-from engine.data.sources import by_split
+from engine.data.parallel.by_path import (
+    accepts_path,
+    align_lines,
+    load_path,
+    make_absolute,
+    read_aligned,
+    split_selector,
+)
+from engine.data.parallel.fields import left_out_note, read_fields
+from engine.data.parallel.iwslt import parse_tagged, parse_xml_pair
+from engine.data.parallel.lines import read_bytes, read_lines, read_member, split_lines
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
+from engine.data.parallel.table import parse_table
+from engine.data.sources import group_by_split
 from engine.data.synthetic import bulletins
 from engine.data.synthetic.phrasebook import corpus as phrasebook
 
@@ -37,8 +44,8 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
     splits = {}
     for name, found in made.items():
         sources = tuple(pair.source for pair in found)
-        by_target = {one: Pairs(sources, tuple(pair.to(one) for pair in found)) for one in targets}
-        splits[name] = by_target[targets[0]] if len(targets) == 1 else several(by_target)
+        by_target = {one: Pairs(sources, tuple(pair.translation(one) for pair in found)) for one in targets}
+        splits[name] = by_target[targets[0]] if len(targets) == 1 else interleave_targets(by_target)
     if not all(splits.values()):
         raise InputError(
             tr(
@@ -78,31 +85,31 @@ def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> Parallel
     splits: dict[str, Pairs] = {}
     left_out = 0
     for split, names in GIGAWORD.items():
-        here = ([_unpacked(place / name) for name in sides] for sides in names)
+        here = ([_existing_path(place / name) for name in sides] for sides in names)
         files = next((files for files in here if all(map(is_file, files))), None)
         if files is not None:
-            splits[split], dropped = _first_pairs(files, _most(split, data))
+            splits[split], dropped = _first_pairs(files, _pair_limit(split, data))
             left_out += dropped
     missing = [split for split in ("train", "validation") if split not in splits]
     if missing:
-        first = all_of(GIGAWORD[missing[0]][0])
+        first = join_and(GIGAWORD[missing[0]][0])
         raise InputError(tr("{place}: {files} are missing", place=str(place)[:200], files=first))
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, note_of(left_out))
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, left_out_note(left_out))
 
 
 def load_cnn_dailymail(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
     """News articles and their highlights, with their official splits; `data.corpus_size` as in `load_gigaword`."""
-    files = by_split(place, sorted(place.rglob("*.parquet")))
-    splits, notes = read_fields(files, HIGHLIGHTS, lambda split: _most(split, data))
+    files = group_by_split(place, sorted(place.rglob("*.parquet")))
+    splits, notes = read_fields(files, HIGHLIGHTS, lambda split: _pair_limit(split, data))
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, notes)
 
 
-def _unpacked(path: Path) -> Path:
+def _existing_path(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return path if is_file(path) or not is_file(packed) else packed
 
 
-def _most(split: str, data: DataConfig) -> int | None:
+def _pair_limit(split: str, data: DataConfig) -> int | None:
     """Return how many pairs are read: `data.corpus_size` in training, and a tenth as many of each held-out split."""
     return data.corpus_size if split == "train" or data.corpus_size is None else data.corpus_size // 10
 
@@ -112,7 +119,7 @@ def _first_pairs(files: Sequence[Path], most: int | None) -> tuple[Pairs, int]:
     lines = most
     while True:
         articles, titles = (read_lines(file, lines) for file in files)
-        pairs, left_out = whole(aligned(articles, titles), most)
+        pairs, left_out = complete_pairs(align_lines(articles, titles), most)
         if lines is None or len(pairs) == most or len(articles.lines) < lines:
             return pairs, left_out
         lines *= 2
@@ -130,8 +137,8 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     The file is deu.tsv (with or without a header), or deu.txt from manythings.org's archive.
     """
     name = "deu.tsv" if is_file(place / "deu.tsv") else "deu.txt"
-    raw, where = _bytes(place, name, "deu-eng.zip")
-    pairs, _ = table(lines_of(raw, where))
+    raw, where = _read_file_or_member(place, name, "deu-eng.zip")
+    pairs, _ = parse_table(split_lines(raw, where))
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
     note = tr(
         "validation and test share no sentence with training on either side, except sentences that "
@@ -142,21 +149,25 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
 
 def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str = "tst2013") -> ParallelCorpus:
     """TED talks: the training text, dev2010 as validation, `test` as test; from the archive, or unpacked."""
-    read = partial(_bytes, place, archive=Path(entry.remotes[0].file).name)
+    read = partial(_read_file_or_member, place, archive=Path(entry.remotes[0].file).name)
     source, *targets = languages = entry.languages or SIDES
     found: dict[str, dict[str, Pairs]] = {"train": {}, "validation": {}, "test": {}}
     left_out = 0
     for target in targets:
         pair, sides = f"{source}-{target}", (source, target)
-        found["train"][target], dropped = tagged(*(lines_of(*read(f"train.tags.{pair}.{side}")) for side in sides))
+        found["train"][target], dropped = parse_tagged(
+            *(split_lines(*read(f"train.tags.{pair}.{side}")) for side in sides)
+        )
         left_out += dropped
         for split, stem in (("validation", "dev2010"), ("test", test)):
-            found[split][target] = joined(*(read(f"{IWSLT}{stem}.{pair}.{side}.xml") for side in sides))
-    splits = {split: several(apart) if len(apart) > 1 else apart[targets[0]] for split, apart in found.items()}
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, note_of(left_out))
+            found[split][target] = parse_xml_pair(*(read(f"{IWSLT}{stem}.{pair}.{side}.xml") for side in sides))
+    splits = {
+        split: interleave_targets(apart) if len(apart) > 1 else apart[targets[0]] for split, apart in found.items()
+    }
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, left_out_note(left_out))
 
 
-def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
+def _read_file_or_member(place: Path, name: str, archive: str) -> tuple[bytes, str]:
     """Return a file's content and its name in errors, from the folder or else the archive in it."""
     if not is_file(place / name) and is_file(place / archive):
         return read_member(place / archive, name)
@@ -167,16 +178,16 @@ def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
 PAIRS = CorpusKind(
     ParallelCorpus,
     noun=tr("parallel corpus"),
-    is_a=tr("sentence pairs"),
+    description=tr("sentence pairs"),
     preset="multi30k",
-    known=tr("known"),
-    path=tr("the path to a TSV file or a.en,b.de"),
-    yours=tr("pairs.tsv, text.en,text.de or a folder of sentence pairs"),
-    signs="/\\.,~",
-    meanwhile=tr("phrasebook needs no download"),
-    takes=takes,
+    names_heading=tr("known"),
+    path_hint=tr("the path to a TSV file or a.en,b.de"),
+    own_files_hint=tr("pairs.tsv, text.en,text.de or a folder of sentence pairs"),
+    path_characters="/\\.,~",
+    offline_hint=tr("phrasebook needs no download"),
+    accepts_path=accepts_path,
     load_path=load_path,
-    named={
+    named_loaders={
         "phrasebook": load_phrasebook,
         "phrasebook-2": load_phrasebook,
         "headlines": load_headlines,
@@ -188,6 +199,6 @@ PAIRS = CorpusKind(
         "iwslt2017-en-zh": load_iwslt2017,
         "ted-talks": partial(load_iwslt2017, test="tst2010"),
     },
-    selected=split_selector,
-    portable=absolute,
+    split_selector=split_selector,
+    make_portable=make_absolute,
 )

@@ -18,12 +18,12 @@ from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
-from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted, direction
-from engine.data.framing import folded, sha256_of_texts
+from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, direction, format_counts
+from engine.data.framing import fold_case_and_spaces, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
-from engine.data.tokenizers.tagged import language_of, tagged, untagged
+from engine.data.tokenizers.tagged import add_tag, language_of, remove_tag
 
-SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
+N_EXAMPLES, MAX_EXAMPLE_LENGTH = 5, 300  # pairs that `data show` prints, and characters of each sentence
 RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation
 SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are not an outlier
 LIMIT, UNIT = 100, "words"  # above which a sentence counts as long, and the unit
@@ -44,7 +44,7 @@ class Pairs:
     def sha256(self) -> str:
         return sha256_of_texts(self.sources, self.targets)
 
-    def at(self, places: Iterable[int]) -> "Pairs":
+    def select(self, places: Iterable[int]) -> "Pairs":
         places = list(places)
         sources, targets = (tuple(side[i] for i in places) for side in (self.sources, self.targets))
         return replace(self, sources=sources, targets=targets)
@@ -52,15 +52,15 @@ class Pairs:
     def reversed(self) -> "Pairs":
         return Pairs(self.targets, self.sources)
 
-    def to(self, language: str) -> "Pairs":
+    def for_language(self, language: str) -> "Pairs":
         """Return those of one target language, without its tag."""
-        found = self.at(i for i, source in enumerate(self.sources) if language_of(source) == language)
-        return replace(found, sources=tuple(map(untagged, found.sources)), has_tags=False)
+        found = self.select(i for i, source in enumerate(self.sources) if language_of(source) == language)
+        return replace(found, sources=tuple(map(remove_tag, found.sources)), has_tags=False)
 
 
-def whole(rows: Iterable[tuple[str, str]], most: int | None = None) -> tuple[Pairs, int]:
-    """Return the first `most` pairs of some rows, or all, and how many rows among them were left out, for a side was
-    empty.
+def complete_pairs(rows: Iterable[tuple[str, str]], most: int | None = None) -> tuple[Pairs, int]:
+    """Return the first `most` pairs of some rows, or all, and how many rows among them were left out because a
+    side was empty.
     """
     sources: list[str] = []
     targets: list[str] = []
@@ -76,10 +76,10 @@ def whole(rows: Iterable[tuple[str, str]], most: int | None = None) -> tuple[Pai
     return Pairs(tuple(sources), tuple(targets)), left_out
 
 
-def several(by_target: Mapping[str, Pairs]) -> Pairs:
+def interleave_targets(by_target: Mapping[str, Pairs]) -> Pairs:
     """Return pairs with several target languages, interleaved; each source starts with a tag that says which."""
     parts = [
-        [(tagged(source, language), target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
+        [(add_tag(source, language), target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
         for language, pairs in by_target.items()
     ]
     found = [pair for row in zip_longest(*parts) for pair in row if pair is not None]
@@ -103,12 +103,14 @@ class PairStatistics:
     outliers: float  # share whose length ratio differs from the median by a factor of more than `RATIO`
 
 
-def statistics(pairs: Pairs) -> PairStatistics:
+def pair_statistics(pairs: Pairs) -> PairStatistics:
     count = len(pairs)
     if count == 0:
         return PairStatistics(0, UNIT, 0.0, 0.0, 0, 0, LIMIT, 0.0, 0.0, 0.0, 0.0)
     lengths = [np.array([len(sentence.split()) for sentence in side]) for side in (pairs.sources, pairs.targets)]
-    sources, targets = ([folded(sentence) for sentence in side] for side in (pairs.sources, pairs.targets))
+    sources, targets = (
+        [fold_case_and_spaces(sentence) for sentence in side] for side in (pairs.sources, pairs.targets)
+    )
     smoothed = [np.array([len(one) for one in side]) + SMOOTHING for side in (pairs.targets, pairs.sources)]
     ratios = np.log(smoothed[0] / smoothed[1])
     return PairStatistics(
@@ -140,7 +142,7 @@ WARNINGS: tuple[tuple[str, float, str], ...] = (
 FEW = 100  # pairs; a score on fewer means little
 
 
-def warnings(split: str, numbers: PairStatistics) -> list[str]:
+def pair_warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
         lines.append(
@@ -177,9 +179,9 @@ class ParallelCorpus(Corpus):
         """The target languages, if there are several."""
         return self.languages[1:] if len(self.languages) > 2 else ()
 
-    def to(self, language: str) -> "ParallelCorpus":
+    def for_language(self, language: str) -> "ParallelCorpus":
         """Return the pairs of one of several target languages."""
-        splits = {name: pairs.to(language) for name, pairs in self.splits.items()}
+        splits = {name: pairs.for_language(language) for name, pairs in self.splits.items()}
         return replace(self, languages=(self.languages[0], language), splits=splits)
 
     def reversed(self) -> "ParallelCorpus":
@@ -191,12 +193,12 @@ class ParallelCorpus(Corpus):
         held_out = [(split, pairs) for split, pairs in self.splits.items() if split in ("validation", "test")]
         return [pair_overlap(self.splits["train"], pairs, split) for split, pairs in held_out]
 
-    def described(self, licence: str) -> Description:
-        splits = {name: statistics(pairs) for name, pairs in self.splits.items()}
-        warned = [line for split, numbers in splits.items() for line in warnings(split, numbers)]
+    def describe(self, licence: str) -> Description:
+        splits = {name: pair_statistics(pairs) for name, pairs in self.splits.items()}
+        warned = [line for split, numbers in splits.items() for line in pair_warnings(split, numbers)]
         sources, targets = (len(set().union(*side)) for side in self._sides())
-        examples = self._first(SHOWN)
-        overlap, overlap_lines = self.overlap_lines()
+        examples = self._first(N_EXAMPLES)
+        overlap, overlap_lines = self.overlap_report()
         record = {
             "languages": self.languages,
             "licence": licence,
@@ -219,23 +221,26 @@ class ParallelCorpus(Corpus):
 
         train = splits["train"]
         lines = [
-            (tr("pairs"), counted({split: numbers.pairs for split, numbers in splits.items()})),
+            (tr("pairs"), format_counts({split: numbers.pairs for split, numbers in splits.items()})),
             (tr("sources"), lengths(train.source_mean, train.source_longest, sources)),
             (tr("targets"), lengths(train.target_mean, train.target_longest, targets)),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
             *(("⚠", told(line)) for line in warned),
         ]
-        shown = [f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}" for source, target in examples]
+        shown = [
+            f"\n{clean_line(source[:MAX_EXAMPLE_LENGTH])}\n  {clean_line(target[:MAX_EXAMPLE_LENGTH])}"
+            for source, target in examples
+        ]
         return Description(record, lines, shown)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
         lines = [sentence for pair in self._first(rows // 2) for sentence in pair]
         sources, targets = self._sides()
         if data.shared_vocabulary:
-            characters = Characters(len(set().union(*sources, *targets)))
+            characters = VocabularySizes(len(set().union(*sources, *targets)))
         else:
-            characters = Characters(len(set().union(*targets)), len(set().union(*sources)))
+            characters = VocabularySizes(len(set().union(*targets)), len(set().union(*sources)))
         return CorpusPreview(self.name, lines, characters, tr("{n:,} pairs", n=len(self.splits["train"])), paired=True)
 
     def _first(self, count: int) -> list[tuple[str, str]]:
@@ -264,9 +269,9 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
             parents[key], key = top, parents[key]
         return top
 
-    keys = [(0, folded(untagged(source) if pairs.has_tags else source)) for source in pairs.sources]
+    keys = [(0, fold_case_and_spaces(remove_tag(source) if pairs.has_tags else source)) for source in pairs.sources]
     for key, target in zip(keys, pairs.targets, strict=True):
-        parents[root(key)] = root((1, folded(target)))
+        parents[root(key)] = root((1, fold_case_and_spaces(target)))
     members: dict[Hashable, list[int]] = {}
     order: dict[Hashable, bytes] = {}
     for place, key in enumerate(keys):
@@ -299,4 +304,4 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
                     name=name,
                 )
             )
-    return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}
+    return {name: pairs.select(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}

@@ -8,10 +8,10 @@ marks inside it doubled, is unquoted; quotation marks in any other form are text
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.base.errors import InputError, listed, nearest
+from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr
-from engine.data.parallel.lines import Lines
-from engine.data.parallel.pairs import Pairs, several, whole
+from engine.data.parallel.lines import NumberedLines
+from engine.data.parallel.pairs import Pairs, complete_pairs, interleave_targets
 
 # Language labels of files and columns: ISO 639-1 and 639-3 codes, and English names.
 LANGUAGES = frozenset(Path(__file__).with_name("languages.txt").read_text(encoding="ascii").split())
@@ -19,18 +19,18 @@ SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
-def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, ...]]:
+def parse_table(text: NumberedLines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, ...]]:
     """Return the pairs of columns of tab-separated lines, named by number (from 1) or heading, and their languages.
     Of more than two, all but the first are target languages, and an empty cell is a missing translation.
     """
     lines = text.without_trailing()
-    first = [unquoted(cell) for cell in lines[0].split("\t")]
+    first = [unquote(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
-        raise text.refuse(
+        raise text.error_at(
             1, tr("one column; source and target need a tab between them, or a file each: --corpus a.en,b.de")
         )
     by_name = any(isinstance(column, str) for column in columns)
-    places = [_place(text, first, column) for column in columns]
+    places = [_column_index(text, first, column) for column in columns]
     if places[0] in places[1:]:
         raise InputError(
             tr(
@@ -41,24 +41,24 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
         )
     header = by_name or _is_header(first, places[:2])
     if len(lines) == 1 and header:
-        raise text.refuse(1, tr("a header and nothing below it"))
+        raise text.error_at(1, tr("a header and nothing below it"))
     rows = []
     for number, line in enumerate(lines[header:], start=1 + header):
         cells = line.split("\t")
         if len(cells) != len(first):
             shown = tr("an empty line") if not line.strip() else tr("{n} columns", n=len(cells))
-            raise text.refuse(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
-        row = [unquoted(cells[place]) for place in places]
+            raise text.error_at(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
+        row = [unquote(cells[place]) for place in places]
         empty = [(side, place) for side, place, cell in zip(SIDES, places, row, strict=False) if not cell.strip()]
         if empty and len(places) == 2:
             name, place = empty[0]
-            raise text.refuse(
+            raise text.error_at(
                 number, tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
             )
         rows.append(row)
     by_target = {}
     for i, column in enumerate(columns[1:], start=1):
-        pairs, _ = whole((row[0], row[i]) for row in rows)
+        pairs, _ = complete_pairs((row[0], row[i]) for row in rows)
         if pairs.sources == pairs.targets:
             raise InputError(
                 tr(
@@ -70,12 +70,12 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
             )
         by_target[str(column)] = pairs
     if len(by_target) > 1:
-        return several(by_target), (str(columns[0]), *by_target)
+        return interleave_targets(by_target), (str(columns[0]), *by_target)
     named = [first[place].strip().lower() for place in places] if header else SIDES
     return pairs, tuple(name if name in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
 
 
-def unquoted(cell: str) -> str:
+def unquote(cell: str) -> str:
     """Undo a CSV writer's quoting of a cell."""
     inside = cell[1:-1]
     if not (len(cell) > 3 and cell[0] == cell[-1] == '"' and '""' in inside):
@@ -83,14 +83,14 @@ def unquoted(cell: str) -> str:
     return inside.replace('""', '"') if '"' not in inside.replace('""', "") else cell
 
 
-def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
+def _column_index(text: NumberedLines, header: Sequence[str], column: str | int) -> int:
     if isinstance(column, int):
         if 1 <= column <= len(header):
             return column - 1
-        raise text.refuse(1, tr("only {n} columns, so there is no column {column}", n=len(header), column=column))
+        raise text.error_at(1, tr("only {n} columns, so there is no column {column}", n=len(header), column=column))
     names = [name.strip() for name in header]
     if names.count(column) > 1:
-        raise text.refuse(
+        raise text.error_at(
             1,
             tr(
                 "{count} columns are named {column!r}; choose one by number",
@@ -100,10 +100,10 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
         )
     if column in names:
         return names.index(column)
-    hint = nearest(column, names[:1000]) or tr(
-        "; the columns are {value}", value=listed(repr(name[:40]) for name in names[:8])
+    hint = did_you_mean(column, names[:1000]) or tr(
+        "; the columns are {value}", value=comma_separated(repr(name[:40]) for name in names[:8])
     )
-    raise text.refuse(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
+    raise text.error_at(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
 
 
 def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:

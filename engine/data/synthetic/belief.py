@@ -24,7 +24,7 @@ Belief = dict[tuple[S, str], float]  # (state, what its choice has spelled so fa
 
 
 @cache
-def _spelled(choice: Choice, typed: str) -> dict[str, float]:
+def _next_characters(choice: Choice, typed: str) -> dict[str, float]:
     return choice.next_characters(typed)
 
 
@@ -41,23 +41,25 @@ class WindowFilter(Generic[S]):
         stationary: Mapping[S, float],  # states without a past, each with its expected visits per unit
         knows_all: Callable[[S], bool],  # whether knowing more of the past could no longer change any prediction
     ) -> None:
-        self.choice_at, self.after, self.knows_all = choice_at, after, knows_all
+        self.choice_at, self.successors, self.knows_all = choice_at, after, knows_all
         found: dict[str, Belief[S]] = defaultdict(lambda: defaultdict(float))
         for state, visits in stationary.items():
             choice = choice_at(state)
             prefixes = {literal[:n]: None for literal in choice.options for n in range(len(literal))}
             reached = {"": visits}
             for typed in sorted(prefixes, key=len):
-                for character, p in _spelled(choice, typed).items():
+                for character, p in _next_characters(choice, typed).items():
                     reached[typed + character] = reached[typed] * p
                     self._step(state, choice, typed + character, reached[typed] * p, found[character])
         total = sum(sum(belief.values()) for belief in found.values())
         # First character → its probability and the belief after it.
-        self.first = {character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()}
+        self.initial_beliefs = {
+            character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()
+        }
 
     def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
         if typed in choice.weights:
-            for share, following in self.after(state, typed):
+            for share, following in self.successors(state, typed):
                 into[following, ""] = into.get((following, ""), 0.0) + p * share
         else:
             into[state, typed] = into.get((state, typed), 0.0) + p
@@ -69,7 +71,7 @@ class WindowFilter(Generic[S]):
         found: Belief[S] = {}
         for (state, typed), p in belief.items():
             choice = self.choice_at(state)
-            share = _spelled(choice, typed).get(character)
+            share = _next_characters(choice, typed).get(character)
             if share is not None:
                 self._step(state, choice, typed + character, p * share, found)
         if not found:
@@ -81,7 +83,7 @@ class WindowFilter(Generic[S]):
         it; `whole_past` is (n,) −log p(character | whole past) of the text, used where the window shows enough.
         """
         found = np.empty(stop - start - 1)
-        belief, at = self.first[text[start]][1], start + 1
+        belief, at = self.initial_beliefs[text[start]][1], start + 1
         while at < stop:
             first, *others = belief
             if not others and self.knows_all(first[0]):

@@ -16,10 +16,10 @@ from engine.data.synthetic.draws import Draws
 
 VERSION = "biographies@1"
 DOCUMENTS_EACH = 8  # training documents per person
-FEWEST, MOST = 20, 5_000  # people
+MIN_PEOPLE, MAX_PEOPLE = 20, 5_000  # people
 
 _TABLES = tomllib.loads(Path(__file__).with_name("biographies.toml").read_text(encoding="utf-8"))
-HER, HIS, JOBS, HOBBIES = (tuple(_TABLES[name].split()) for name in ("her", "his", "jobs", "hobbies"))
+FEMALE_NAMES, MALE_NAMES, JOBS, HOBBIES = (tuple(_TABLES[name].split()) for name in ("her", "his", "jobs", "hobbies"))
 TEMPLATES: tuple[str, ...] = tuple(_TABLES["templates"])
 PLACES: Mapping[str, int] = _TABLES["places"]  # and people per hundred born there
 
@@ -53,8 +53,8 @@ class Biography:
 
 @dataclass(frozen=True)
 class Biographies:
-    asked: tuple[Person, ...]  # people whose questions are for training
-    held_out: tuple[Person, ...]  # people whose questions are for validation and test
+    training_people: tuple[Person, ...]  # people whose questions are for training
+    held_out_people: tuple[Person, ...]  # people whose questions are for validation and test
     train: tuple[Biography, ...]  # training documents, in any order
     validation: tuple[Biography, ...]  # the held-back document of each person, in any order
 
@@ -67,7 +67,7 @@ def surnames() -> tuple[str, ...]:
     return tuple(sorted(made - set(PLACES) - {word.capitalize() for word in JOBS + HOBBIES}))
 
 
-def apportioned(count: int) -> list[str]:
+def apportion_birthplaces(count: int) -> list[str]:
     """Return the birthplaces of that many people, in proportion to their shares (largest remainders)."""
     total = sum(PLACES.values())
     times = {place: count * share // total for place, share in PLACES.items()}
@@ -79,10 +79,10 @@ def apportioned(count: int) -> list[str]:
 
 def _people(draws: Draws, family_names: list[str]) -> tuple[Person, ...]:
     people = []
-    places = draws.shuffled(apportioned(len(family_names)))
+    places = draws.shuffled(apportion_birthplaces(len(family_names)))
     for surname, place in zip(family_names, places, strict=True):
-        given = draws.pick(HER + HIS)
-        he, his = ("she", "her") if given in HER else ("he", "his")
+        given = draws.pick(FEMALE_NAMES + MALE_NAMES)
+        he, his = ("she", "her") if given in FEMALE_NAMES else ("he", "his")
         people.append(Person(given, surname, he, his, place, draws.pick(JOBS), draws.pick(HOBBIES)))
     return tuple(people)
 

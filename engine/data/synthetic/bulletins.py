@@ -27,10 +27,10 @@ HEADLINES: Mapping[str, Sequence[str]] = _TABLES["headlines"]  # of the sentence
 WORDS: Mapping[str, Sequence[str]] = {name: tuple(words.split("|")) for name, words in _TABLES["words"].items()}
 
 CLASSES: Mapping[str, float] = {"weather": 0.2, "markets": 0.2, "politics": 0.15, "result": 0.25, "upset": 0.2}
-ORDERED = ("result", "upset")  # told apart by the order of words alone
+ORDER_ONLY_CLASSES = ("result", "upset")  # told apart by the order of words alone
 COLOUR = "colour"
 KINDS = (*CLASSES, COLOUR)  # of sentences
-OWN, ANY = 0.7, 0.2  # shares of an item's sentences that are of its own kind, and colour
+OWN_SHARE, COLOUR_SHARE = 0.7, 0.2  # shares of an item's sentences that are of its own kind, and colour
 LENGTHS = (2, 3)  # sentences, equally often
 
 
@@ -42,28 +42,32 @@ class Item:
     headline: str
 
 
-def share(kind: str, label: str) -> float:
+def kind_probability(kind: str, label: str) -> float:
     """Return the probability that a sentence of an item of this class is of this kind."""
     if kind == COLOUR:
-        return ANY
-    return OWN if kind == label else (1.0 - OWN - ANY) / (len(CLASSES) - 1)
+        return COLOUR_SHARE
+    return OWN_SHARE if kind == label else (1.0 - OWN_SHARE - COLOUR_SHARE) / (len(CLASSES) - 1)
 
 
-def joint(kinds: Sequence[str], *, ordered: bool = True) -> dict[str, float]:
+def joint_probabilities(kinds: Sequence[str], *, ordered: bool = True) -> dict[str, float]:
     """Return the probability of each class together with sentences of these kinds. Unless `ordered`, a sentence on a
     match may be either.
     """
 
     def seen(kind: str, label: str) -> float:
-        blurred = not ordered and kind in ORDERED
-        return sum(share(one, label) for one in ORDERED) if blurred else share(kind, label)
+        blurred = not ordered and kind in ORDER_ONLY_CLASSES
+        return (
+            sum(kind_probability(one, label) for one in ORDER_ONLY_CLASSES)
+            if blurred
+            else kind_probability(kind, label)
+        )
 
     return {label: prior * prod(seen(kind, label) for kind in kinds) for label, prior in CLASSES.items()}
 
 
-def best(kinds: Sequence[str], *, ordered: bool = True) -> str:
+def likeliest_class(kinds: Sequence[str], *, ordered: bool = True) -> str:
     """Return the likeliest class given the kinds of an item's sentences; of equally likely ones, the first."""
-    found = joint(kinds, ordered=ordered)
+    found = joint_probabilities(kinds, ordered=ordered)
     return max(found, key=lambda label: found[label])
 
 
@@ -73,7 +77,7 @@ def best_accuracy(*, ordered: bool = True) -> float:
     best one that does not see the order of words.
     """
     return sum(
-        joint(kinds)[best(kinds, ordered=ordered)] / len(LENGTHS)
+        joint_probabilities(kinds)[likeliest_class(kinds, ordered=ordered)] / len(LENGTHS)
         for length in LENGTHS
         for kinds in product(KINDS, repeat=length)
     )
@@ -82,10 +86,10 @@ def best_accuracy(*, ordered: bool = True) -> float:
 def generate(seed: int, texts: int) -> list[Item]:
     draws, items = Draws(seed), []
     labels = Weighted(*CLASSES.items())
-    mixtures = {label: Weighted(*((kind, share(kind, label)) for kind in KINDS)) for label in CLASSES}
+    mixtures = {label: Weighted(*((kind, kind_probability(kind, label)) for kind in KINDS)) for label in CLASSES}
     for _ in range(texts):
-        label = draws.weighted(labels)
-        kinds = tuple(draws.weighted(mixtures[label]) for _ in range(draws.pick(LENGTHS)))
+        label = draws.pick_weighted(labels)
+        kinds = tuple(draws.pick_weighted(mixtures[label]) for _ in range(draws.pick(LENGTHS)))
         sentences = [_sentence(draws, kind) for kind in kinds]
         told = next((i for i, kind in enumerate(kinds) if kind != COLOUR), 0)
         items.append(Item(" ".join(text for text, _ in sentences), label, kinds, sentences[told][1]))
@@ -99,6 +103,6 @@ def _sentence(draws: Draws, kind: str) -> tuple[str, str]:
     words["winner"], words["loser"] = reversed(sides) if kind == "upset" else sides
     words["beat"] = "stun" if kind == "upset" else "beat"
     words |= {name.capitalize(): words[name].capitalize() for name in ("sky", "people", "region", "goods", "office")}
-    group = "match" if kind in ORDERED else kind
+    group = "match" if kind in ORDER_ONLY_CLASSES else kind
     which = draws.pick(range(len(SENTENCES[group])))
     return SENTENCES[group][which].format(**words), HEADLINES[group][which].format(**words)

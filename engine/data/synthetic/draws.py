@@ -36,11 +36,11 @@ class Draws:
             order[last], order[chosen] = order[chosen], order[last]
         return order
 
-    def weighted(self, choice: Weighted[T]) -> T:
+    def pick_weighted(self, choice: Weighted[T]) -> T:
         return choice.options[bisect_right(choice.borders, self.random() * choice.total)]
 
 
-def until(draw: Callable[[], T], fits: Callable[[T], object]) -> T:
+def draw_until(draw: Callable[[], T], fits: Callable[[T], object]) -> T:
     found = draw()
     while not fits(found):
         found = draw()

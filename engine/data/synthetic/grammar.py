@@ -28,7 +28,7 @@ Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Probe:
+class TextProbe:
     """Places in a text where a character follows with certainty from something further back.
 
     A prediction at `at` is right when its most probable character is `text[at]`.
@@ -55,7 +55,7 @@ class GeneratedText:
     # One number per character, nats: log p(character | whole past), never above 0
     log_probability: npt.NDArray[np.float64]
     units: Offsets  # offset of each unit's first character. Units are independent: cut the text only there
-    probes: tuple[Probe, ...]  # where memory is tested
+    probes: tuple[TextProbe, ...]  # where memory is tested
 
     def cut(self, start_unit: int, stop_unit: int) -> "GeneratedText":
         """Return units `start_unit` up to, but excluding, `stop_unit` as a text, offsets shifted."""
@@ -77,9 +77,9 @@ class GeneratedText:
 
     def floor(self) -> tuple[float, float]:
         """Return the loss of a perfect model on this text and its standard error, nats per character."""
-        return self.mean(-self.log_probability)
+        return self.clustered_mean(-self.log_probability)
 
-    def mean(self, nats: npt.NDArray[np.float64]) -> tuple[float, float]:
+    def clustered_mean(self, nats: npt.NDArray[np.float64]) -> tuple[float, float]:
         """Return the mean of (n,) nats (nan: not counted) and its standard error, clustered by unit: only units are
         independent.
         """
@@ -125,7 +125,7 @@ class Choice(Weighted[str]):
         return {character: self._surviving(typed + character) / surviving for character in sorted(next_ones)}
 
 
-class Writer:
+class GrammarWriter:
     """Derives a text from random numbers, and records its probabilities, unit borders and probes."""
 
     def __init__(self, seed: int) -> None:
@@ -134,41 +134,41 @@ class Writer:
         self.pieces: list[str] = []
         self.log_probability: list[float] = []
         self.units: list[int] = []
-        self.noted: dict[str, list[tuple[int, int]]] = {}
+        self.probe_records: dict[str, list[tuple[int, int]]] = {}
 
     def draw(self, choice: Choice) -> str:
-        literal = self._draws.weighted(choice)
+        literal = self._draws.pick_weighted(choice)
         self._advance(literal, choice.log_probabilities[literal])
         return literal
 
-    def say(self, literal: str) -> None:
+    def write_certain(self, literal: str) -> None:
         """Continue with `literal`, which follows with certainty."""
         self._advance(literal, (0.0,) * len(literal))
 
-    def probe(self, name: str, at: int, source: int) -> None:
+    def record_probe(self, name: str, at: int, source: int) -> None:
         """Record that the character at offset `at` follows from the text at offset `source`."""
-        self.noted.setdefault(name, []).append((at, at - source))
+        self.probe_records.setdefault(name, []).append((at, at - source))
 
     def _advance(self, literal: str, log_probabilities: Sequence[float]) -> None:
         self.pieces.append(literal)
         self.log_probability += log_probabilities
         self.position += len(literal)
 
-    def finish(self, version: str, probes: Sequence[Probe]) -> GeneratedText:
+    def finish(self, version: str, probes: Sequence[TextProbe]) -> GeneratedText:
         found = []
         for probe in probes:
-            noted = np.array(self.noted.get(probe.name, []), dtype=np.int64).reshape(-1, 2)
+            noted = np.array(self.probe_records.get(probe.name, []), dtype=np.int64).reshape(-1, 2)
             at, distance = np.ascontiguousarray(noted.T)
             found.append(replace(probe, at=at, distance=distance, family=probe.name))
         units = np.array(self.units, dtype=np.int64)
         return GeneratedText(version, "".join(self.pieces), np.array(self.log_probability), units, tuple(found))
 
 
-def write(
-    version: str, unit: Callable[[Writer], None], probes: Sequence[Probe], seed: int, n_characters: int
+def generate_text(
+    version: str, unit: Callable[[GrammarWriter], None], probes: Sequence[TextProbe], seed: int, n_characters: int
 ) -> GeneratedText:
     """Write whole units, each derived by `unit`, until there are at least `n_characters` characters."""
-    writer = Writer(seed)
+    writer = GrammarWriter(seed)
     while writer.position < n_characters:
         writer.units.append(writer.position)
         unit(writer)

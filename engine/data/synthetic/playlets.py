@@ -31,7 +31,7 @@ from typing import NamedTuple
 from engine.base.language import english
 from engine.data.synthetic import grammar
 from engine.data.synthetic.belief import WindowFilter
-from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
+from engine.data.synthetic.grammar import Choice, GeneratedText, GrammarWriter, TextProbe
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters
@@ -60,28 +60,36 @@ SECOND_RHYME = {  # rhymes with the first, but is not the first
 }
 
 # The mark after a couplet tells whether another follows.
-ANOTHER, FULL_STOP, CRY = ";\n", ".\n", "!\n"
+ANOTHER, FULL_STOP, EXCLAMATION = ";\n", ".\n", "!\n"
 P_ANOTHER = {1: 0.25, 2: 0.25, 3: 0.0}  # by number of couplets so far
 
 # After a speech: its speaker's exit; or a blank line, and the next speech; or the end of the scene.
-EXIT, GO_ON, CURTAIN = "[", "\n", "curtain.\n\n"
+EXIT, NEXT_SPEECH, CURTAIN = "[", "\n", "curtain.\n\n"
 P_EXIT = 0.5
-P_GO_ON = {1: 1.0, 2: 1.0, 3: 3 / 4, 4: 2 / 3, 5: 1 / 2, 6: 0.0}  # by number of speeches so far: 3 to 6, equally often
+P_NEXT_SPEECH = {
+    1: 1.0,
+    2: 1.0,
+    3: 3 / 4,
+    4: 2 / 3,
+    5: 1 / 2,
+    6: 0.0,
+}  # by number of speeches so far: 3 to 6, equally often
 MEAN_SPEECHES = 4.5
 
 
-def _possible(weights: dict[str, float]) -> Choice:
+def _positive_choice(weights: dict[str, float]) -> Choice:
     return Choice({literal: weight for literal, weight in weights.items() if weight > 0})
 
 
 AFTER_COUPLET = {
-    n: _possible({ANOTHER: more, FULL_STOP: 0.7 * (1 - more), CRY: 0.3 * (1 - more)}) for n, more in P_ANOTHER.items()
+    n: _positive_choice({ANOTHER: more, FULL_STOP: 0.7 * (1 - more), EXCLAMATION: 0.3 * (1 - more)})
+    for n, more in P_ANOTHER.items()
 }
 AFTER_SPEECH = {
-    n: _possible({EXIT: P_EXIT, GO_ON: (1 - P_EXIT) * more, CURTAIN: (1 - P_EXIT) * (1 - more)})
-    for n, more in P_GO_ON.items()
+    n: _positive_choice({EXIT: P_EXIT, NEXT_SPEECH: (1 - P_EXIT) * more, CURTAIN: (1 - P_EXIT) * (1 - more)})
+    for n, more in P_NEXT_SPEECH.items()
 }
-AFTER_EXIT = {n: _possible({GO_ON: more, CURTAIN: 1 - more}) for n, more in P_GO_ON.items()}
+AFTER_EXIT = {n: _positive_choice({NEXT_SPEECH: more, CURTAIN: 1 - more}) for n, more in P_NEXT_SPEECH.items()}
 
 
 # --- probes
@@ -101,7 +109,7 @@ def _best_vowel_guess() -> float:
 
 ANY_NAME = 1 / len(NAMES.options)
 # Nobody speaks twice in a row: one of three players opens, one of the two others continues.
-NOT_THE_LAST = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SPEECHES
+SPEAKER_SHORTCUT = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SPEECHES
 ANY_NUMBER = 1 / (MEAN_SPEECHES - 1)  # the share of 2, and of 3, among the numbers from 2 on
 ANY_BRACKET = 1 / len(CLOSERS)
 # Borders of stretches of distance, characters: ten million characters of playlets hold no probe outside of them.
@@ -111,13 +119,15 @@ BRACKET_EDGES = (8, 10, 12, 14, 16, 18, 20, 24)
 COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)
 BIND_EDGES = (10, 25, 50, 100, 150, 200, 250, 300, 400, 800)
 PROBES = (
-    Probe("recall", english("who is speaking: the name in the exit line"), ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
-    Probe(
+    TextProbe(
+        "recall", english("who is speaking: the name in the exit line"), ANY_NAME, SPEAKER_SHORTCUT, RECALL_EDGES
+    ),
+    TextProbe(
         "rhyme", english("the rhyme: the vowel that ends a couplet"), 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES
     ),
-    Probe("bracket", english("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
-    Probe("counter", english("the number after the previous speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
-    Probe("bind", english("whose sign this is: the name after it"), ANY_NAME, NOT_THE_LAST, BIND_EDGES),
+    TextProbe("bracket", english("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
+    TextProbe("counter", english("the number after the previous speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    TextProbe("bind", english("whose sign this is: the name after it"), ANY_NAME, SPEAKER_SHORTCUT, BIND_EDGES),
 )
 
 
@@ -151,11 +161,11 @@ class State(NamedTuple):
 
 Branches = Sequence[tuple[float, State]]
 SCENE = State("scene")
-KEEPS_NUMBER = ("enter", "entering sign", "entering name", "number")  # where the next character shows it
+NUMBERED_PLACES = ("enter", "entering sign", "entering name", "number")  # where the next character shows it
 
 
 @cache
-def _said(literal: str) -> Choice:
+def _certain(literal: str) -> Choice:
     return Choice({literal: 1.0})
 
 
@@ -165,20 +175,20 @@ def _weighted(*weights: tuple[str, float]) -> Choice:
 
 
 @cache
-def _left_of(choice: Choice, used: tuple[str, ...], after: str = "") -> Choice:
+def _excluding(choice: Choice, used: tuple[str, ...], after: str = "") -> Choice:
     return Choice({literal + after: weight for literal, weight in choice.weights.items() if literal not in used})
 
 
 def _unused_signs(state: State) -> Choice:
-    return _left_of(SIGNS, tuple(sorted(player.sign for player in state.cast if player.sign)))
+    return _excluding(SIGNS, tuple(sorted(player.sign for player in state.cast if player.sign)))
 
 
 def _unused_names(state: State, after: str = "") -> Choice:
-    return _left_of(NAMES, tuple(sorted(player.name for player in state.cast if player.name)), after)
+    return _excluding(NAMES, tuple(sorted(player.name for player in state.cast if player.name)), after)
 
 
 @cache
-def _mixed(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
+def _mixture(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
     """Return one draw from a choice that is itself drawn."""
     weights: dict[str, float] = defaultdict(float)
     for choice, share in zip(choices, shares, strict=True):
@@ -188,30 +198,30 @@ def _mixed(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
 
 
 # What recurs, if the window has not shown it.
-SAID_VERBS = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in VERBS.weights.items()})
-SAID_SUBJECTS = Choice({literal.strip() + ", ": weight for literal, weight in SUBJECTS.weights.items()})
-CLOSED = Choice({CLOSERS[lit[-1]] + "\n": p for lit, p in ASIDE.weights.items() if lit[-1] in CLOSERS})
-ANY_SECOND_RHYME = _mixed(
+VERBS_AGAIN = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in VERBS.weights.items()})
+SUBJECTS_AGAIN = Choice({literal.strip() + ", ": weight for literal, weight in SUBJECTS.weights.items()})
+ANY_CLOSER = Choice({CLOSERS[lit[-1]] + "\n": p for lit, p in ASIDE.weights.items() if lit[-1] in CLOSERS})
+ANY_SECOND_RHYME = _mixture(
     tuple(SECOND_RHYME.values()), tuple(FIRST_RHYME.weights[word] / FIRST_RHYME.total for word in SECOND_RHYME)
 )
 
 
-def _counted(field: str, by_count: Mapping[int, Choice], state: State) -> Choice:
+def _choice_by_count(field: str, by_count: Mapping[int, Choice], state: State) -> Choice:
     """Return a choice that depends on a possibly unknown number."""
     known: int = getattr(state, field)
     if known:
         return by_count[known]
-    counts, shares = zip(*_unknown(state.place, field), strict=True)
-    return _mixed(tuple(by_count[count] for count in counts), shares)
+    counts, shares = zip(*_count_prior(state.place, field), strict=True)
+    return _mixture(tuple(by_count[count] for count in counts), shares)
 
 
-def _known(state: State, field: str, by_count: Mapping[int, Choice], literal: str) -> Branches:
+def _resolve_count(state: State, field: str, by_count: Mapping[int, Choice], literal: str) -> Branches:
     """Return the state with an unknown number resolved in every way consistent with `literal`."""
     if getattr(state, field):
         return ((1.0, state),)
     found = [
         (share * by_count[count].weights[literal] / by_count[count].total, count)
-        for count, share in _unknown(state.place, field)
+        for count, share in _count_prior(state.place, field)
         if literal in by_count[count].weights
     ]
     total = sum(p for p, _ in found)
@@ -219,13 +229,13 @@ def _known(state: State, field: str, by_count: Mapping[int, Choice], literal: st
     return tuple((p / total, state._replace(number=n) if number else state._replace(couplet=n)) for p, n in found)
 
 
-def _newcomer(state: State, sign: str) -> State:
+def _enter_player(state: State, sign: str) -> State:
     others = list(state.others)
     others.remove(Player())
     return state._replace(place="entering name", speaker=Player(sign), others=tuple(others))
 
 
-def _introduced(state: State, name: str) -> State:
+def _name_entrant(state: State, name: str) -> State:
     assert state.speaker is not None
     others = tuple(sorted((*state.others, state.speaker._replace(name=name))))
     if state.number == N_PLAYERS:
@@ -233,7 +243,7 @@ def _introduced(state: State, name: str) -> State:
     return state._replace(place="enter", number=state.number + 1, speaker=None, others=others)
 
 
-def _signs(state: State) -> Choice:
+def _speaker_signs(state: State) -> Choice:
     """The next speaker is any of the others; an unknown sign is any that is not taken."""
     share = 1.0 / len(state.others)
     weights = {player.sign: share for player in state.others if player.sign}
@@ -244,7 +254,7 @@ def _signs(state: State) -> Choice:
     return _weighted(*weights.items())
 
 
-def _speaks(state: State, sign: str) -> Branches:
+def _choose_speaker(state: State, sign: str) -> Branches:
     known = [player for player in state.others if player.sign == sign]
     candidates = known or [player for player in state.others if not player.sign]
     found = []
@@ -257,12 +267,12 @@ def _speaks(state: State, sign: str) -> Branches:
     return found
 
 
-def _names(state: State, after: str = "") -> Choice:
+def _speaker_names(state: State, after: str = "") -> Choice:
     assert state.speaker is not None
-    return _said(state.speaker.name + after) if state.speaker.name else _unused_names(state, after)
+    return _certain(state.speaker.name + after) if state.speaker.name else _unused_names(state, after)
 
 
-def _named(state: State, place: str, name: str) -> State:
+def _name_speaker(state: State, place: str, name: str) -> State:
     assert state.speaker is not None
     return state._replace(place=place, speaker=state.speaker._replace(name=name))
 
@@ -276,14 +286,14 @@ def _opened(state: State, literal: str) -> State:
 def _after_couplet(state: State, literal: str) -> Branches:
     if literal != ANOTHER:
         return ((1.0, state._replace(place="after speech", couplet=0)),)
-    found = _known(state, "couplet", AFTER_COUPLET, literal)
+    found = _resolve_count(state, "couplet", AFTER_COUPLET, literal)
     return tuple((p, known._replace(place="whose subject", couplet=known.couplet + 1)) for p, known in found)
 
 
 def _after_speech(by_number: Mapping[int, Choice], state: State, literal: str) -> Branches:
     if literal == CURTAIN:
         return ((1.0, SCENE),)
-    found = _known(state, "number", by_number, literal)
+    found = _resolve_count(state, "number", by_number, literal)
     if literal == EXIT:
         return tuple((p, known._replace(place="exit name")) for p, known in found)
     return tuple((p, known._replace(place="number", number=known.number + 1)) for p, known in found)
@@ -295,21 +305,21 @@ STEPS: Mapping[
     str,
     tuple[Choice | Callable[[State], Choice], str | Callable[[State, str], State] | Callable[[State, str], Branches]],
 ] = {
-    "scene": (_said("== "), "place"),
+    "scene": (_certain("== "), "place"),
     "place": (PLACES, "time"),
     "time": (TIMES, lambda s, _: s._replace(place="enter", number=1)),
-    "enter": (lambda s: _said("enter " if s.number == 1 else ", "), "entering sign"),
-    "entering sign": (_unused_signs, _newcomer),
-    "entering name": (_unused_names, _introduced),
-    "entered": (_said(".\n\n"), lambda s, _: s._replace(place="number", number=1)),
-    "number": (lambda s: _said(f"{s.number} "), "sign"),
-    "sign": (_signs, _speaks),
-    "name": (_names, lambda s, name: _named(s, "aside", name)),
+    "enter": (lambda s: _certain("enter " if s.number == 1 else ", "), "entering sign"),
+    "entering sign": (_unused_signs, _enter_player),
+    "entering name": (_unused_names, _name_entrant),
+    "entered": (_certain(".\n\n"), lambda s, _: s._replace(place="number", number=1)),
+    "number": (lambda s: _certain(f"{s.number} "), "sign"),
+    "sign": (_speaker_signs, _choose_speaker),
+    "name": (_speaker_names, lambda s, name: _name_speaker(s, "aside", name)),
     "aside": (ASIDE, _opened),
     "manner": (MANNERS, "towards"),
     "towards": (TOWARDS, "close"),
     "close": (
-        lambda s: _said(CLOSERS[s.opener] + "\n") if s.opener else CLOSED,
+        lambda s: _certain(CLOSERS[s.opener] + "\n") if s.opener else ANY_CLOSER,
         lambda s, _: s._replace(place="whose subject", couplet=1, opener=""),
     ),
     "whose subject": (WHOSE, "subject"),
@@ -317,14 +327,14 @@ STEPS: Mapping[
     "verb": (VERBS, lambda s, literal: s._replace(place="whose rhyme", verb=literal.removesuffix("s "))),
     "whose rhyme": (WHOSE, "rhyme"),
     "rhyme": (FIRST_RHYME, lambda s, literal: s._replace(place="comma", rhyme=literal)),
-    "comma": (_said(",\n"), "answer"),
+    "comma": (_certain(",\n"), "answer"),
     "answer": (ANSWERS, "verb again"),
     "verb again": (
-        lambda s: _said(s.verb + ", ") if s.verb else SAID_VERBS,
+        lambda s: _certain(s.verb + ", ") if s.verb else VERBS_AGAIN,
         lambda s, _: s._replace(place="subject again", verb=""),
     ),
     "subject again": (
-        lambda s: _said(s.subject + ", ") if s.subject else SAID_SUBJECTS,
+        lambda s: _certain(s.subject + ", ") if s.subject else SUBJECTS_AGAIN,
         lambda s, _: s._replace(place="whose second rhyme", subject=""),
     ),
     "whose second rhyme": (WHOSE, "second rhyme"),
@@ -332,11 +342,11 @@ STEPS: Mapping[
         lambda s: SECOND_RHYME[s.rhyme] if s.rhyme else ANY_SECOND_RHYME,
         lambda s, _: s._replace(place="after couplet", rhyme=""),
     ),
-    "after couplet": (partial(_counted, "couplet", AFTER_COUPLET), _after_couplet),
-    "after speech": (partial(_counted, "number", AFTER_SPEECH), partial(_after_speech, AFTER_SPEECH)),
-    "exit name": (lambda s: _names(s, " "), lambda s, name: _named(s, "deed", name.strip())),
+    "after couplet": (partial(_choice_by_count, "couplet", AFTER_COUPLET), _after_couplet),
+    "after speech": (partial(_choice_by_count, "number", AFTER_SPEECH), partial(_after_speech, AFTER_SPEECH)),
+    "exit name": (lambda s: _speaker_names(s, " "), lambda s, name: _name_speaker(s, "deed", name.strip())),
     "deed": (DEEDS, "after exit"),
-    "after exit": (partial(_counted, "number", AFTER_EXIT), partial(_after_speech, AFTER_EXIT)),
+    "after exit": (partial(_choice_by_count, "number", AFTER_EXIT), partial(_after_speech, AFTER_EXIT)),
 }
 
 
@@ -345,7 +355,7 @@ def choice_at(state: State) -> Choice:
     return drawn if isinstance(drawn, Choice) else drawn(state)
 
 
-def after(state: State, literal: str) -> Branches:
+def successors(state: State, literal: str) -> Branches:
     step = STEPS[state.place][1]
     if isinstance(step, str):
         return ((1.0, state._replace(place=step)),)
@@ -370,7 +380,7 @@ def expected_visits() -> dict[State, float]:
                 choice = choice_at(state)
                 onward[state] = defaultdict(float)
                 for literal, weight in choice.weights.items():
-                    for share, other in after(state, literal):
+                    for share, other in successors(state, literal):
                         speaker = None if other.speaker is None else Player()
                         forgetful = State(
                             other.place, other.number, other.couplet, speaker, (Player(),) * len(other.others)
@@ -384,7 +394,7 @@ def expected_visits() -> dict[State, float]:
 
 
 @cache
-def _unknown(place: str, field: str) -> tuple[tuple[int, float], ...]:
+def _count_prior(place: str, field: str) -> tuple[tuple[int, float], ...]:
     """Return the prior probability of each number or couplet at a place."""
     found: dict[int, float] = defaultdict(float)
     for state, visits in expected_visits().items():
@@ -403,14 +413,14 @@ def _knows_all(state: State) -> bool:
 def window_filter() -> WindowFilter[State]:
     stationary: dict[State, float] = defaultdict(float)
     for state, visits in expected_visits().items():
-        stationary[state if state.place in KEEPS_NUMBER else state._replace(number=0, couplet=0)] += visits
-    return WindowFilter(choice_at, after, stationary, _knows_all)
+        stationary[state if state.place in NUMBERED_PLACES else state._replace(number=0, couplet=0)] += visits
+    return WindowFilter(choice_at, successors, stationary, _knows_all)
 
 
 # --- writing scenes
 
 
-def scene(d: Writer) -> None:
+def write_scene(d: GrammarWriter) -> None:
     """Derive one scene; scenes do not depend on each other."""
     state, place = SCENE, "scene"
     seen: dict[str, int] = {}  # sign → offset at which the name last stood next to it; in the order of entrance
@@ -424,33 +434,33 @@ def scene(d: Writer) -> None:
             seen[sign] = at
         elif place == "number":
             if state.number > 1:
-                d.probe("counter", at, number_at)
+                d.record_probe("counter", at, number_at)
             number_at = at
         elif place == "sign":
             choice = _weighted(*((one, 1.0) for one in seen if one in choice.weights))
         elif place == "name":
-            d.probe("bind", at, seen[sign])
+            d.record_probe("bind", at, seen[sign])
             seen[sign] = at
         elif place == "close":
-            d.probe("bracket", at, opener_at)
+            d.record_probe("bracket", at, opener_at)
         elif place == "exit name":
-            d.probe("recall", at, seen[sign])
+            d.record_probe("recall", at, seen[sign])
         literal = choice.options[0]
         if len(choice.options) > 1 or place == "after exit":  # uses up a random number even if certain
             literal = d.draw(choice)
         else:
-            d.say(literal)
+            d.write_certain(literal)
         if place == "aside":
             opener_at = d.position - 1
         elif place == "rhyme":
             vowel_at = d.position - len(RHYME_CLASS[literal])
         elif place == "second rhyme":
-            d.probe("rhyme", d.position - len(RHYME_CLASS[literal]), vowel_at)
+            d.record_probe("rhyme", d.position - len(RHYME_CLASS[literal]), vowel_at)
         if isinstance(step, str):
             place = step
             continue
         following = step(state, literal)
-        state = following if isinstance(following, State) else following[0][1]  # there is one, where all is known
+        state = following if isinstance(following, State) else following[0][1]  # exactly one: everything is known
         place = state.place
         if place == "scene":
             return
@@ -458,4 +468,4 @@ def scene(d: Writer) -> None:
 
 def generate(seed: int, n_characters: int = DEFAULT_SIZE) -> GeneratedText:
     """Write whole scenes from a seed, until there are at least `n_characters` characters."""
-    return grammar.write(VERSION, scene, PROBES, seed, n_characters)
+    return grammar.generate_text(VERSION, write_scene, PROBES, seed, n_characters)

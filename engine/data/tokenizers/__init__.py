@@ -5,7 +5,7 @@ None has special tokens: a start, end or mask token is numbered after `vocab_siz
 
 from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.load import PairTokenizer, described, difference, read_any_tokenizer, read_tokenizer
+from engine.data.tokenizers.load import PairTokenizer, describe, difference, read_any_tokenizer, read_tokenizer
 from engine.data.tokenizers.protocol import AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
 from engine.data.tokenizers.tagged import TaggedTokenizer
@@ -23,7 +23,7 @@ __all__ = [
     "Tokenizer",
     "WordTokenizer",
     "bpe_of",
-    "described",
+    "describe",
     "difference",
     "read_any_tokenizer",
     "read_tokenizer",

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.data.cache import numbers_of
+from engine.data.cache import cached_numbers
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import sha256_of_texts
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 
 BYTES = 256
-LARGEST = 1_000_000  # tokens
+MAX_VOCABULARY = 1_000_000  # tokens
 LONGEST_PIECE = 64  # bytes; training makes no longer token: it would be a horizontal rule
 LONGEST_GIVEN = 256  # bytes; GPT-2 has rules of 128, and anything longer is damage
 SEEN_AT_LEAST = 2  # a pair that occurs once is not worth a token
@@ -94,22 +94,22 @@ class BpeTokenizer(Tokenizer):
             self.end_of_text = len(pieces)
             pieces.append(END_OF_TEXT.encode())
             self._model.add_tokens([hf.AddedToken(END_OF_TEXT, normalized=False)])
-        self.pieces = tuple(pieces)  # the bytes of each token
+        self.token_bytes = tuple(pieces)  # the bytes of each token
 
     @classmethod
-    def trained(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
+    def train(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
         """Train on these texts, in any order; small texts give fewer than `size` tokens. If one contains the mark that
         ends a document, that is one more. Raises InputError: a size that cannot be, no text at all, or a lone
         surrogate in one.
         """
-        if not BYTES < size <= LARGEST:
+        if not BYTES < size <= MAX_VOCABULARY:
             raise InputError(
                 tr(
                     "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
                     size=size,
                     bytes=BYTES,
                     bytes2=BYTES + 1,
-                    largest=LARGEST,
+                    largest=MAX_VOCABULARY,
                 )
             )
         trainer = hf.trainers.BpeTrainer(
@@ -146,7 +146,7 @@ class BpeTokenizer(Tokenizer):
 
     @property
     def vocab_size(self) -> int:
-        return len(self.pieces)
+        return len(self.token_bytes)
 
     def encode(self, text: str) -> NDArray[np.int64]:
         return np.concatenate(self.encode_all(list(_chunks(text))))
@@ -169,9 +169,9 @@ class BpeTokenizer(Tokenizer):
 
     def bytes_of(self, token: int) -> bytes:
         """Return a token's UTF-8 bytes, perhaps part of a character; U+FFFD's past the vocabulary."""
-        return self.pieces[token] if 0 <= token < self.vocab_size else UNKNOWN.encode()
+        return self.token_bytes[token] if 0 <= token < self.vocab_size else UNKNOWN.encode()
 
-    def first_bytes(self, text: str, token: int) -> int:
+    def first_token_bytes(self, text: str, token: int) -> int:
         return len(self.bytes_of(token))
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -193,8 +193,8 @@ class BpeTokenizer(Tokenizer):
 
     @classmethod
     def from_json(cls, merges: Any, *, end_of_text: bool = False) -> "BpeTokenizer":
-        if len(merges) > LARGEST:
-            raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=LARGEST))
+        if len(merges) > MAX_VOCABULARY:
+            raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=MAX_VOCABULARY))
         for merge in merges:
             if len(merge) != 2 or not all(type(token) is int for token in merge):
                 raise ValueError(tr("a merge must be a pair of token ids"))
@@ -227,16 +227,16 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
 
 def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
     """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `trained`."""
-    return bpe_known_by(sha256_of_texts(texts), texts, size)
+    return cached_bpe_by_hash(sha256_of_texts(texts), texts, size)
 
 
-def bpe_known_by(sha256: str, texts: Iterable[str], size: int) -> BpeTokenizer:
+def cached_bpe_by_hash(sha256: str, texts: Iterable[str], size: int) -> BpeTokenizer:
     """The same for texts whose hash is already known, which are read only if the tokenizer is not in the cache."""
     made_by = (KEPT_VERSION, hf.__version__, size, sha256)
 
     def train() -> NDArray[np.float64]:
-        made = BpeTokenizer.trained(texts, size)
+        made = BpeTokenizer.train(texts, size)
         return np.array([(made.end_of_text is not None, 0), *made.merges], dtype=np.float64).ravel()
 
-    ends, *merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2).tolist()
+    ends, *merges = cached_numbers("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2).tolist()
     return BpeTokenizer([(left, right) for left, right in merges], end_of_text=bool(ends[0]))

@@ -7,7 +7,7 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
-from engine.base.errors import InputError, listed
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 
@@ -26,7 +26,7 @@ class CharacterTokenizer(Tokenizer):
             raise InputError(tr("tokenizer: characters must be distinct and in code-point order"))
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
+    def from_texts(cls, texts: Iterable[str]) -> "CharacterTokenizer":
         return cls(sorted(set[str]().union(*texts)))
 
     @property
@@ -34,23 +34,23 @@ class CharacterTokenizer(Tokenizer):
         return len(self.characters)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        return np.concatenate([np.empty(0, np.int64), *self.parts(text)], dtype=np.int64)
+        return np.concatenate([np.empty(0, np.int64), *self.encode_parts(text)], dtype=np.int64)
 
     def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         found = []
         for text in texts:
             pieces = [np.empty(0, np.int64)]
-            for _, ids, missing in self._looked_up(text):
+            for _, ids, missing in self._look_up(text):
                 ids[missing] = unknown
                 pieces.append(ids)
             found.append(np.concatenate(pieces))
         return found
 
-    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
-        for start, ids, unknown in self._looked_up(text):
+    def encode_parts(self, text: str) -> Iterator[NDArray[np.int32]]:
+        for start, ids, unknown in self._look_up(text):
             if unknown.size:
                 distinct = list(dict.fromkeys(text[start + int(i)] for i in unknown[:1000]))
-                named = listed(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
+                named = comma_separated(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
                 more = tr(" and {n} more", n=len(distinct) - 5) if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
                 raise InputError(
@@ -68,9 +68,9 @@ class CharacterTokenizer(Tokenizer):
         return len(text)
 
     def first_unknown(self, text: str) -> int | None:
-        return next((start + int(unknown[0]) for start, _, unknown in self._looked_up(text) if unknown.size), None)
+        return next((start + int(unknown[0]) for start, _, unknown in self._look_up(text) if unknown.size), None)
 
-    def _looked_up(self, text: str) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    def _look_up(self, text: str) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
         """Yield pieces of a million characters, so that a large text needs little memory: where each starts, its ids,
         and where in it an unknown character stands.
         """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import InputError, damaged, one_of
+from engine.base.errors import InputError, damage_description, join_or
 from engine.base.language import english, tr
 from engine.base.plain_files import read_plain
 from engine.data.corpus import END_OF_TEXT
@@ -49,7 +49,7 @@ class PairTokenizer(AnyTokenizer):
 
 
 # Kind → the tokenizer that a tokenizer.json of it defines. A pair is not among them: it has two.
-KINDS: dict[str, Callable[[Any], Tokenizer]] = {
+PARSERS: dict[str, Callable[[Any], Tokenizer]] = {
     CharacterTokenizer.kind: lambda data: CharacterTokenizer(data["characters"]),
     BpeTokenizer.kind: lambda data: BpeTokenizer.from_json(data["merges"], end_of_text=bool(data.get("end_of_text"))),
     WordTokenizer.kind: lambda data: WordTokenizer.from_json(data["words"]),
@@ -57,18 +57,18 @@ KINDS: dict[str, Callable[[Any], Tokenizer]] = {
     TextWordTokenizer.kind: lambda data: TextWordTokenizer.from_json(
         data["vocabulary"]["words"], spaced=data["vocabulary"]["spaced"]
     ),
-    TaggedTokenizer.kind: lambda data: TaggedTokenizer(_plain(data["of"]["tokenizer"]), data["of"]["tags"]),
+    TaggedTokenizer.kind: lambda data: TaggedTokenizer(_parse_plain(data["of"]["tokenizer"]), data["of"]["tags"]),
 }
 
 
-def _plain(data: Any) -> Tokenizer:
-    found = parsed(data)
+def _parse_plain(data: Any) -> Tokenizer:
+    found = parse(data)
     if found.is_pair or found.target.tags:
         raise ValueError(tr("only a plain tokenizer can have tags"))
     return found.target
 
 
-def parsed(data: Any) -> AnyTokenizer:
+def parse(data: Any) -> AnyTokenizer:
     schema, kind = data["schema"], data["kind"]
     if schema != SCHEMA:
         raise ValueError(
@@ -79,13 +79,13 @@ def parsed(data: Any) -> AnyTokenizer:
             )
         )
     if kind == PairTokenizer.kind:
-        source = parsed(data["source"])
-        target = source if data["target"] is None else parsed(data["target"])
+        source = parse(data["source"])
+        target = source if data["target"] is None else parse(data["target"])
         if source.is_pair or target.is_pair:
             raise ValueError(tr("a pair must consist of two tokenizers, not of pairs"))
         return PairTokenizer(source.source, target.target)
-    if not isinstance(kind, str) or kind not in KINDS:
-        known = one_of((*KINDS, PairTokenizer.kind))
+    if not isinstance(kind, str) or kind not in PARSERS:
+        known = join_or((*PARSERS, PairTokenizer.kind))
         raise ValueError(
             tr(
                 "unknown kind of tokenizer {kind!r:.40}: it must be {known}; is the file from a newer version?",
@@ -93,12 +93,12 @@ def parsed(data: Any) -> AnyTokenizer:
                 known=known,
             )
         )
-    return KINDS[kind](data)
+    return PARSERS[kind](data)
 
 
 def read_tokenizer(path: Path) -> AnyTokenizer:
     """Read a run's tokenizer.json. Raises InputError: it cannot be read, or is damaged."""
-    return _read(path, parsed)
+    return _read(path, parse)
 
 
 MERGES = ("merges.txt", "vocab.bpe")  # GPT-2's file of merges, by either of its names
@@ -113,30 +113,30 @@ def read_any_tokenizer(place: Path) -> Tokenizer:
     if place.is_dir():
         names = ("tokenizer.json", *MERGES)
         path = next((place / name for name in names if (place / name).is_file()), place / names[0])
-    found = _read(path, _merges_file if path.name in MERGES else _any_json)
+    found = _read(path, _parse_merges if path.name in MERGES else _parse_any_json)
     if found.is_pair:
         raise InputError(tr("{path}: this file has a tokenizer for each side; plain text needs just one", path=path))
     return found.target
 
 
-def _any_json(data: Any) -> AnyTokenizer:
+def _parse_any_json(data: Any) -> AnyTokenizer:
     if not isinstance(data, dict) or "schema" in data or "model" not in data:
-        return parsed(data)
+        return parse(data)
     model, split = data["model"], data.get("pre_tokenizer") or {}
     plain = split.get("type") == "ByteLevel" and not split.get("add_prefix_space") and split.get("use_regex", True)
     if model.get("type") != "BPE" or not plain or data.get("normalizer") is not None:
         raise ValueError(tr("only byte-level BPE with GPT-2's pre-tokenization can be read"))
     merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
     ends = any(one.get("content") == END_OF_TEXT for one in data.get("added_tokens") or ())
-    return _by_signs(merges, end_of_text=ends)
+    return _bpe_from_symbols(merges, end_of_text=ends)
 
 
-def _merges_file(text: str) -> AnyTokenizer:
+def _parse_merges(text: str) -> AnyTokenizer:
     lines = [line for line in text.split("\n") if line and not line.startswith("#version")]
-    return _by_signs([line.rstrip("\r").split(" ") for line in lines], end_of_text=True)
+    return _bpe_from_symbols([line.rstrip("\r").split(" ") for line in lines], end_of_text=True)
 
 
-def _by_signs(merges: list[list[str]], *, end_of_text: bool) -> BpeTokenizer:
+def _bpe_from_symbols(merges: list[list[str]], *, end_of_text: bool) -> BpeTokenizer:
     """The BPE of merges whose tokens are named by GPT-2's printable characters, one a byte."""
     ids = {sign: byte for byte, sign in enumerate(SIGNS)}
     pairs = []
@@ -158,26 +158,26 @@ def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
         return made(text if path.name in MERGES else json.loads(text))
     except (KeyError, TypeError) as error:
         raise InputError(
-            tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damaged(error))
+            tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
         ) from None
     except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(tr("{path}: cannot read this tokenizer: {error}", path=path, error=error)) from None
 
 
-def described(tokenizer: AnyTokenizer) -> str:
+def describe(tokenizer: AnyTokenizer) -> str:
     """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
     if tokenizer.is_pair:
         if tokenizer.shared:
-            return english("{described} for both sides", described=described(tokenizer.target))
+            return english("{described} for both sides", described=describe(tokenizer.target))
         return english(
             "{described} for sources, {described2} for targets",
-            described=described(tokenizer.source),
-            described2=described(tokenizer.target),
+            described=describe(tokenizer.source),
+            described2=describe(tokenizer.target),
         )
     tags = len(tokenizer.target.tags)
     if tags:
         plain = tokenizer.target.untagged
-        return english("{described} and {tags} tags", described=described(plain), tags=tags)
+        return english("{described} and {tags} tags", described=describe(plain), tags=tags)
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 
@@ -195,16 +195,16 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     sizes = (
         ""
         if one.vocab_size == other.vocab_size
-        else english("{described} vs {described2}; ", described=described(one), described2=described(other))
+        else english("{described} vs {described2}; ", described=describe(one), described2=describe(other))
     )
     both = min(one.vocab_size, other.vocab_size)
     for token in range(both):
-        a, b = _shown(one.target, token), _shown(other.target, token)
+        a, b = _token_text(one.target, token), _token_text(other.target, token)
         if a != b:
             return english("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
     return english("{sizes}the first {both:,} tokens are the same", sizes=sizes, both=both)
 
 
-def _shown(tokenizer: Tokenizer, token: int) -> str:
+def _token_text(tokenizer: Tokenizer, token: int) -> str:
     text = tokenizer.decode([token])
     return f"{text!r} (U+{ord(text):04X})" if tokenizer.kind == CharacterTokenizer.kind else repr(text)

@@ -16,7 +16,7 @@ UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may b
 
 
 class Decoder:
-    """Decodes ids one at a time; here every token is whole, so nothing waits."""
+    """Decodes ids one at a time; here every token is whole characters, so nothing is withheld."""
 
     def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
@@ -76,7 +76,7 @@ class Tokenizer(AnyTokenizer):
     per_character: ClassVar[bool] = False  # whether every token is one character
     tags: tuple[str, ...] = ()  # the languages that a source can ask for; see `tagged.py`
     end_of_text: int | None = None  # the token that ends a document; None if that is not a single token
-    pieces: tuple[bytes, ...] = ()  # the bytes of each token, where these need not be whole characters
+    token_bytes: tuple[bytes, ...] = ()  # the bytes of each token, where these need not be whole characters
     unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
@@ -100,7 +100,7 @@ class Tokenizer(AnyTokenizer):
         """The tokenizer of the texts, without the tags."""
         return self
 
-    def addressed(self, texts: Sequence[str], language: str = "") -> list[str]:
+    def add_language_tags(self, texts: Sequence[str], language: str = "") -> list[str]:
         """Return typed texts as sources that say which language to translate them to, if there is a choice."""
         if language:
             raise InputError(
@@ -108,7 +108,7 @@ class Tokenizer(AnyTokenizer):
             )
         return list(texts)
 
-    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
+    def encode_parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         """Yield a text's token ids, in parts where this saves memory for a large one."""
         yield self.encode(text).astype(np.int32)
 
@@ -124,15 +124,15 @@ class Tokenizer(AnyTokenizer):
         """
         return None
 
-    def left_open(self, text: str) -> Iterator[tuple[str, str]]:
+    def undetermined_parts(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what a text's tokens leave open, in order: (kind, text), as in `spelling.py`; perhaps nothing."""
         yield from ()
 
-    def first_bytes(self, text: str, token: int) -> int:
+    def first_token_bytes(self, text: str, token: int) -> int:
         """Return how many of a text's UTF-8 bytes its first token stands for."""
         return len(self.decode([token]).encode("utf-8", "surrogatepass"))
 
-    def continued(self, before: Iterable[int], ids: Iterable[int]) -> str:
+    def decode_continuation(self, before: Iterable[int], ids: Iterable[int]) -> str:
         """Return the text of token ids that follow others."""
         decoder = self.decoder()
         for token in before:

@@ -11,18 +11,18 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
-from engine.base.errors import InputError, one_of
+from engine.base.errors import InputError, join_or
 from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
 
 TAG = re.compile(r"<([\w-]{1,20})> ")
 
 
-def tagged(source: str, language: str) -> str:
+def add_tag(source: str, language: str) -> str:
     return f"<{language}> {source}"
 
 
-def untagged(source: str) -> str:
+def remove_tag(source: str) -> str:
     return TAG.sub("", source, count=1) if TAG.match(source) else source
 
 
@@ -39,7 +39,7 @@ class TaggedTokenizer(Tokenizer):
 
     def __init__(self, plain: Tokenizer, tags: Sequence[str]) -> None:
         self.plain, self.tags = plain, tuple(tags)
-        if len(set(self.tags)) < len(self.tags) or not all(TAG.fullmatch(tagged("", tag)) for tag in self.tags):
+        if len(set(self.tags)) < len(self.tags) or not all(TAG.fullmatch(add_tag("", tag)) for tag in self.tags):
             raise InputError(tr("tokenizer: tags must be distinct language names"))
         self._ids = {tag: plain.vocab_size + number for number, tag in enumerate(self.tags)}
 
@@ -56,12 +56,12 @@ class TaggedTokenizer(Tokenizer):
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         tags = [self._ids.get(language_of(text)) for text in texts]
-        rest = [text if tag is None else untagged(text) for text, tag in zip(texts, tags, strict=True)]
+        rest = [text if tag is None else remove_tag(text) for text, tag in zip(texts, tags, strict=True)]
         encoded = self.plain.encode_all(rest)
         return [ids if tag is None else np.insert(ids, 0, tag) for ids, tag in zip(encoded, tags, strict=True)]
 
     def first_unknown(self, text: str) -> int | None:
-        rest = untagged(text) if language_of(text) in self.tags else text
+        rest = remove_tag(text) if language_of(text) in self.tags else text
         place = self.plain.first_unknown(rest)
         return None if place is None else place + len(text) - len(rest)
 
@@ -72,7 +72,7 @@ class TaggedTokenizer(Tokenizer):
     def decoder(self) -> Decoder:
         return _TaggedDecoder(self)
 
-    def addressed(self, texts: Sequence[str], language: str = "") -> list[str]:
+    def add_language_tags(self, texts: Sequence[str], language: str = "") -> list[str]:
         """Return texts with a tag each: their own, or else this language's, or else the first."""
         language = language or self.tags[0]
         if language not in self.tags:
@@ -80,10 +80,10 @@ class TaggedTokenizer(Tokenizer):
                 tr(
                     "this model does not translate into '{language}'; choose {known}",
                     language=language[:20],
-                    known=one_of(self.tags),
+                    known=join_or(self.tags),
                 )
             )
-        return [text if language_of(text) in self.tags else tagged(text, language) for text in texts]
+        return [text if language_of(text) in self.tags else add_tag(text, language) for text in texts]
 
     def to_json(self) -> str:
         of = {"tags": self.tags, "tokenizer": json.loads(self.plain.to_json())}
@@ -92,7 +92,7 @@ class TaggedTokenizer(Tokenizer):
     def library_json(self) -> str:
         """As for any tokenizer, with the tags as added tokens: the library finds them anywhere in a text."""
         made = hf.Tokenizer.from_str(self.plain.library_json())
-        made.add_tokens([hf.AddedToken(tagged("", tag), normalized=False) for tag in self.tags])
+        made.add_tokens([hf.AddedToken(add_tag("", tag), normalized=False) for tag in self.tags])
         return str(made.to_str())
 
 
@@ -103,7 +103,7 @@ class _TaggedDecoder(Decoder):
 
     def feed(self, token: int) -> str:
         if self._first <= token < self._first + len(self._tags):
-            return self._plain.finish() + tagged("", self._tags[token - self._first])
+            return self._plain.finish() + add_tag("", self._tags[token - self._first])
         return self._plain.feed(token)
 
     def finish(self) -> str:

@@ -15,13 +15,13 @@ import tokenizers as hf
 
 from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA
-from engine.data.tokenizers.words import GAP, SPACE, WordDecoder, WordTokenizer, library_of, word_tokens
+from engine.data.tokenizers.words import GAP, SPACE, WordDecoder, WordTokenizer, word_library_json, word_tokens
 
 UNK, EOS = "<unk>", "<eos>"
 SEEN_AT_LEAST = 2  # in a text without `<unk>`
 USUAL_GAP = re.compile(r"\w (?=\w)")  # where no gap is a token
 LOOKED_BACK = 1 << 14  # characters from the end of a text in which a gap is looked for first
-LARGEST = 1_000_000  # words
+MAX_VOCABULARY = 1_000_000  # words
 SPACED = re.compile(r"([^\S\n]*)(\n|\S+)")  # a gap, and the word or line end after it
 
 
@@ -58,7 +58,7 @@ class TextWordTokenizer(WordTokenizer):
     def _is_token(self, word: str) -> bool:
         return word == UNK or (word.split() == [word] if self.spaced else super()._is_token(word))
 
-    def _disorder(self) -> str:
+    def _order_error(self) -> str:
         if not self.words or self.words[0] != UNK:
             return tr("tokenizer: the first word must be {unk}", unk=UNK)
         return tr("tokenizer: words must be distinct") if len(self._ids) < len(self.words) else ""
@@ -67,14 +67,14 @@ class TextWordTokenizer(WordTokenizer):
         return _spaced_tokens(text) if self.spaced else super()._tokens(text)
 
     @classmethod
-    def trained(cls, text: str, most: int) -> "TextWordTokenizer":
+    def train(cls, text: str, most: int) -> "TextWordTokenizer":
         """Return the tokenizer of the `most` frequent words of a text, `<unk>` included; of equally frequent ones, the
         first in code-point order.
         """
-        return cls.of_parts((text,), most, spaced=UNK in text)
+        return cls.from_parts((text,), most, spaced=UNK in text)
 
     @classmethod
-    def of_parts(cls, parts: Iterable[str], most: int, *, spaced: bool) -> "TextWordTokenizer":
+    def from_parts(cls, parts: Iterable[str], most: int, *, spaced: bool) -> "TextWordTokenizer":
         """The same for a text that comes in parts, perhaps cut by `last_cut`."""
         counts: Counter[str] = Counter()
         for part in parts:
@@ -83,7 +83,7 @@ class TextWordTokenizer(WordTokenizer):
         known = [(-n, word) for word, n in counts.items() if n >= least and word != UNK]
         return cls([UNK, *(word for _, word in sorted(known)[: most - 1])], spaced=spaced)
 
-    def left_open(self, text: str) -> Iterator[tuple[str, str]]:
+    def undetermined_parts(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield each word that is `<unk>` and, where words stand between white space, every gap and line end."""
         if not self.spaced:
             yield from (("word", word) for word in word_tokens(text) if word not in self._ids)
@@ -108,7 +108,7 @@ class TextWordTokenizer(WordTokenizer):
                 return cuts[-1]
         return 0
 
-    def first_bytes(self, text: str, token: int) -> int:
+    def first_token_bytes(self, text: str, token: int) -> int:
         word = next(self._tokens(text), "")
         end = text.find("\n") + 1 if word == EOS and self.spaced else text.find(word) + len(word)
         return len(text[:end].encode("utf-8", "surrogatepass"))
@@ -122,7 +122,7 @@ class TextWordTokenizer(WordTokenizer):
 
     def library_json(self) -> str:
         if not self.spaced:
-            return library_of(self.words, UNK)
+            return word_library_json(self.words, UNK)
         made = hf.Tokenizer(hf.models.WordLevel({word: i for i, word in enumerate(self.words)}, unk_token=UNK))
         made.normalizer = hf.normalizers.Replace("\n", f" {EOS} ")
         made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(f"[{GAP}]+"), "removed")

@@ -18,7 +18,7 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
-from engine.base.errors import InputError, listed, nearest
+from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 
@@ -27,7 +27,7 @@ PIECE = re.compile(r"(?P<word>\w+(?:['’-]\w+)*)|(?P<gap>\s+)|[^\w\s]")
 CLOSES = frozenset(".,;:?!)]}%…»”")
 OPENS = frozenset("([{«“¿¡")
 SPACE, NOTHING = " ", ""
-SHOWN = 5  # words named in an error
+N_NAMED_WORDS = 5  # words named in an error
 
 # For the library's own regular expressions: Python's \w and \s, signs within a word, code points that no text has.
 WORD, GAP = r"\p{L}\p{N}_", "\\s\x1c-\x1f"
@@ -45,7 +45,7 @@ def is_gap(token: str) -> bool:
 
 
 def word_tokens(text: str) -> Iterator[str]:
-    """Yield the tokens of a text; beyond a gap at either end there is taken to be a word."""
+    """Yield the tokens of a text; a gap at either end is treated as if a word lay beyond it."""
     left: str | None = None
     gap = NOTHING
     for match in PIECE.finditer(text):
@@ -73,13 +73,13 @@ class WordTokenizer(Tokenizer):
         for word in self.words:
             if not self._is_token(word):
                 raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
-        if wrong := self._disorder():
+        if wrong := self._order_error():
             raise InputError(wrong)
 
     def _is_token(self, word: str) -> bool:
         return is_gap(word) or bool(PIECE.fullmatch(word))
 
-    def _disorder(self) -> str:
+    def _order_error(self) -> str:
         """Return what is wrong with the order of the words; "" if nothing."""
         sorted_ = self.words and all(one < other for one, other in pairwise(self.words))
         return "" if sorted_ else tr("tokenizer: words must be distinct and in code-point order")
@@ -88,12 +88,12 @@ class WordTokenizer(Tokenizer):
         return word_tokens(text)
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "WordTokenizer":
+    def from_texts(cls, texts: Iterable[str]) -> "WordTokenizer":
         """Return the tokenizer of every word and mark in these texts; there must be some."""
         return cls(sorted(set(chain.from_iterable(map(word_tokens, texts)))))
 
     @classmethod
-    def frequent(cls, texts: Iterable[str], least: int = 2) -> "WordTokenizer":
+    def from_frequent(cls, texts: Iterable[str], least: int = 2) -> "WordTokenizer":
         """Return the tokenizer of the words and marks that occur at least so often in these texts; if none does, of
         all.
         """
@@ -118,10 +118,12 @@ class WordTokenizer(Tokenizer):
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        shown = (f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:SHOWN])
-        more = tr(" and {n} more", n=len(unknown) - SHOWN) if len(unknown) > SHOWN else ""
-        hint = nearest(unknown[0][:40], self.words) if not is_gap(unknown[0]) else ""
-        never = tr("this model has never seen {shown}{more}", shown=listed(shown), more=more)
+        shown = (
+            f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:N_NAMED_WORDS]
+        )
+        more = tr(" and {n} more", n=len(unknown) - N_NAMED_WORDS) if len(unknown) > N_NAMED_WORDS else ""
+        hint = did_you_mean(unknown[0][:40], self.words) if not is_gap(unknown[0]) else ""
+        never = tr("this model has never seen {shown}{more}", shown=comma_separated(shown), more=more)
         raise InputError(
             tr(
                 "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
@@ -142,7 +144,7 @@ class WordTokenizer(Tokenizer):
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words})
 
     def library_json(self) -> str:
-        return library_of(self.words)
+        return word_library_json(self.words)
 
     @classmethod
     def from_json(cls, words: Any, **how: Any) -> Self:
@@ -152,7 +154,7 @@ class WordTokenizer(Tokenizer):
 
 
 class WordDecoder(Decoder):
-    """Writes the space before a word with the word, so nothing waits; `between` is what stands between two tokens."""
+    """Writes the space before a word with the word; holds nothing back; `between` is what stands between two tokens."""
 
     def __init__(self, words: Sequence[str], between: Callable[[str, str], str] = _usual) -> None:
         self._words, self._between = words, between
@@ -172,7 +174,7 @@ class WordDecoder(Decoder):
         return ""
 
 
-def library_of(words: Sequence[str], unk: str | None = None) -> str:
+def word_library_json(words: Sequence[str], unk: str | None = None) -> str:
     """Return `library_json` of these words; any other word is `unk`, if given."""
     used = set().union(*words)
     nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]

@@ -24,7 +24,7 @@ from engine.model.linear_attention import linear_attention
 from engine.model.numerics import set_fp32_matmul
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import build_model
-from engine.proofs.bench.measure import Contenders, Speed, interleaved, products_per_second
+from engine.proofs.bench.measure import Contenders, Throughput, matmul_token_rate, time_interleaved
 from engine.proofs.bench.peers import WRITERS, peer, training_step
 from engine.tasks.scorers import evaluation_batch
 from engine.training.assemble import assemble
@@ -42,13 +42,13 @@ PRECISIONS = {"fp32": ("fp32", "exact"), "fp32-fast": ("fp32", "fast"), "bf16": 
 
 
 @dataclass(frozen=True)
-class Measured:
+class CaseResult:
     """One case's speeds, ours first; `limit` is what the machine's matrix products alone would allow, where known."""
 
     case: str
     setting: str
     unit: str
-    speeds: Sequence[Speed]
+    speeds: Sequence[Throughput]
     limit: float | None = None
 
 
@@ -63,7 +63,7 @@ class BenchmarkSpec:
     threads: int
     rounds: int  # turns per contender
     seconds: float  # minimum length of a turn
-    said: Callable[[str], None] = lambda _: None  # called with what is timed
+    report: Callable[[str], None] = lambda _: None  # called with what is timed
 
     @property
     def peers(self) -> Sequence[str]:
@@ -85,15 +85,17 @@ class BenchmarkSpec:
         model = build_model(config.model, VOCABULARY, config.seed, self.device)
         return Stepper(config, model, self.batches(config))
 
-    def time(self, contenders: Contenders) -> list[Speed]:
-        return interleaved(contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, said=self.said)
+    def time(self, contenders: Contenders) -> list[Throughput]:
+        return time_interleaved(
+            contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, said=self.report
+        )
 
     def set_process(self) -> None:
         torch.set_num_threads(self.threads)
         keep_memory()
 
 
-def training(spec: BenchmarkSpec) -> Iterator[Measured]:
+def training(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time whole optimizer steps in tokens per second: ours as a run takes them, peers' in a bare loop."""
     device = spec.device
     for precision in spec.precisions:
@@ -102,18 +104,18 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         vocabulary = config.model.vocab_size or VOCABULARY
         set_fp32_matmul(config.train.fp32_matmul)
         stepper = spec.stepper(config)
-        contenders = {OURS: steps_of(stepper)}
+        contenders = {OURS: step_callable(stepper)}
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
             contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
-        spec.said(tr("measuring the limit set by matrix products"))
-        limit = products_per_second(config, vocabulary, config.train.precision, device)
+        spec.report(tr("measuring the limit set by matrix products"))
+        limit = matmul_token_rate(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
         set_fp32_matmul("exact")
-        yield Measured("training", precision, "tokens/s", speeds, limit)
+        yield CaseResult("training", precision, "tokens/s", speeds, limit)
 
 
-def steps_of(stepper: Stepper, done: int = 0) -> Callable[[], int]:
+def step_callable(stepper: Stepper, done: int = 0) -> Callable[[], int]:
     def work() -> int:
         nonlocal done
         done += 1
@@ -122,7 +124,7 @@ def steps_of(stepper: Stepper, done: int = 0) -> Callable[[], int]:
     return work
 
 
-def overhead(spec: BenchmarkSpec) -> Iterator[Measured]:
+def overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time a run's steps, with metrics and a checkpoint every 25 steps, against a bare loop of its model."""
 
     def piece(step: Callable[[], object]) -> Callable[[], int]:
@@ -146,10 +148,10 @@ def overhead(spec: BenchmarkSpec) -> Iterator[Measured]:
             ready.trainer.begin()
             speeds = spec.time({english("trainer"): piece(ready.trainer.advance), english("bare loop"): piece(bare)})
             ready.trainer.writer.close("stopped")
-        yield Measured("trainer", precision, "steps/s", speeds)
+        yield CaseResult("trainer", precision, "steps/s", speeds)
 
 
-def evaluation(spec: BenchmarkSpec) -> Iterator[Measured]:
+def evaluation(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time fp32 scoring of a text, in tokens per second; peers in a bare loop, no gradients, as many windows."""
     spec.set_process()
     config, device = spec.resolved(spec.config, "fp32"), spec.device
@@ -174,13 +176,13 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[Measured]:
         return work
 
     contenders = {OURS: ours} | {name: theirs(name) for name in spec.peers}
-    yield Measured(
+    yield CaseResult(
         "evaluation", english("fp32, {batch} windows at once", batch=batch), "tokens/s", spec.time(contenders)
     )
 
 
-def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time sampling 500 tokens after one, in tokens per second, fp32, with a cache; so do peers that have one."""
+def sampling(spec: BenchmarkSpec) -> Iterator[CaseResult]:
+    """Time sampling 500 tokens after one, in tokens per second, fp32, with a cache; peers too, if they have one."""
     data, device = spec.config.dump(), spec.device
     data["model"]["context_length"] = WRITTEN + 140
     for batch in BATCHES:
@@ -190,7 +192,7 @@ def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
         contenders = {OURS: _our_writing(Predictor(model), config, start)}
         contenders |= {name: _their_writing(name, config, start) for name in spec.peers if name in WRITERS}
-        yield Measured("sampling", english("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
+        yield CaseResult("sampling", english("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
 
 
 def _our_writing(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
@@ -210,7 +212,7 @@ def _their_writing(name: str, config: RunConfig, start: Tensor) -> Callable[[], 
     return work
 
 
-def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
+def attention(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time one attention's forward and backward, 4 heads of 64, batch 1: full (torch's kernel), window 16, linear."""
     for length in LENGTHS:
         spec.set_process()
@@ -229,10 +231,10 @@ def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
             return length
 
         contenders = {name: partial(step, compute) for name, compute in kinds.items()}
-        yield Measured("attention", f"T = {length:,}", "tokens/s", spec.time(contenders))
+        yield CaseResult("attention", f"T = {length:,}", "tokens/s", spec.time(contenders))
 
 
-CASES: dict[str, Callable[[BenchmarkSpec], Iterator[Measured]]] = {
+CASES: dict[str, Callable[[BenchmarkSpec], Iterator[CaseResult]]] = {
     english("training"): training,
     "trainer": overhead,
     english("evaluation"): evaluation,

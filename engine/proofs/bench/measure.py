@@ -17,11 +17,11 @@ REPEATS = 7
 PRODUCTS = 20  # matrix products per recorded graph
 
 
-Contenders = Mapping[str, Callable[[], int]]  # does a piece of work and returns its units (tokens, calls), by name
+Contenders = Mapping[str, Callable[[], int]]  # by name: does a piece of work, returns its number of tokens or calls
 
 
 @dataclass(frozen=True)
-class Speed:
+class Throughput:
     """Units per second over the rounds: median, slowest and fastest; and the memory a piece of work adds."""
 
     name: str
@@ -32,14 +32,14 @@ class Speed:
     peak_bytes: int | None = None
 
 
-def interleaved(
+def time_interleaved(
     contenders: Contenders,
     *,
     rounds: int,
     seconds: float,
     device: torch.device | str = "cpu",
     said: Callable[[str], None] = lambda _: None,
-) -> list[Speed]:
+) -> list[Throughput]:
     """Time contenders in turns of at least `seconds`, after a warm-up and a memory measurement (one pass on CUDA)."""
     device = torch.device(device)
     found: dict[str, list[float]] = {name: [] for name in contenders}
@@ -55,13 +55,13 @@ def interleaved(
     for i in range(rounds):
         for name in [*order[i % len(order) :], *order[: i % len(order)]]:
             said(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=told(name)))
-            settle(device)
+            synchronize(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:
                 units += contenders[name]()
-            settle(device)  # only here, as a run waits for a GPU only at its log points
+            synchronize(device)  # only here, as a run waits for a GPU only at its log points
             found[name].append(units / (time.perf_counter() - started))
-    return [Speed(name, statistics.median(v), min(v), max(v), rounds, memory[name]) for name, v in found.items()]
+    return [Throughput(name, statistics.median(v), min(v), max(v), rounds, memory[name]) for name, v in found.items()]
 
 
 def _twice(work: Callable[[], object]) -> None:
@@ -69,7 +69,7 @@ def _twice(work: Callable[[], object]) -> None:
     work()
 
 
-def settle(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -89,8 +89,8 @@ def linear_maps(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int,
     ]
 
 
-def products_per_second(config: RunConfig, vocab_size: int, precision: str, device: torch.device) -> float:
-    """Return the tokens per second if a step were only its linear maps' products, forward and backward."""
+def matmul_token_rate(config: RunConfig, vocab_size: int, precision: str, device: torch.device) -> float:
+    """Return the tokens per second of a step that only did its linear maps' products, forward and backward."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     total, rows = 0.0, 1
     for count, rows, inner, columns in linear_maps(config, vocab_size):
@@ -107,7 +107,7 @@ def _seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
     for _ in range(REPEATS):
         started = time.perf_counter()
         a @ b
-        settle(device)
+        synchronize(device)
         times.append(time.perf_counter() - started)
     return min(times)
 

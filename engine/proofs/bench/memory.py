@@ -16,10 +16,10 @@ from torch import Tensor
 
 from engine.base.errors import InputError
 from engine.capabilities import with_value
-from engine.config.schema import Rows, RunConfig
-from engine.data.loader import Examples
+from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.data.loader import BatchStream
 from engine.data.objectives import Batch, Objective
-from engine.data.padding import stands_at
+from engine.data.padding import right_padded_positions
 from engine.model.devices import keep_memory
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import build_model
@@ -27,7 +27,7 @@ from engine.tasks.task import make_task
 from engine.training.step import Stepper
 
 VOCABULARY = 70  # of the tiny model
-MOST = 8 * 2**30  # bytes a measurement may use
+MAX_BYTES = 8 * 2**30  # bytes a measurement may use
 TOKENS, STEPS = 1_000_000, 1_000  # assumed for an epoch of data that is not available
 
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
@@ -56,7 +56,7 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
 
 
 @dataclass(frozen=True)
-class Peak:
+class MemoryPeak:
     """A preset's (`NAME` or `NAME@BASE`) memory estimate and the measured peak of its training."""
 
     preset: str
@@ -71,19 +71,19 @@ class Peak:
         return None if not self.measured else self.estimate / self.measured
 
 
-def training_peak(config: RunConfig, device: str = "cpu") -> Peak:
+def training_peak(config: RunConfig, device: str = "cpu") -> MemoryPeak:
     """Measure the peak memory of a run's training in a separate process: the largest growth from just before the model
     is built, over the first two steps and the one with the largest batch of the first epoch. On a CPU that is resident
     memory, on a GPU what torch has allocated.
 
     Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's own
-    libraries count. A batch that is estimated to take more than `MOST` bytes is cut to fewer rows.
+    libraries count. A batch that is estimated to take more than `MAX_BYTES` bytes is cut to fewer rows.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        return process.submit(_measured, config, device).result()
+        return process.submit(_measure_peak, config, device).result()
 
 
-def _measured(config: RunConfig, where: str) -> Peak:
+def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     device, asked = torch.device(where), config.train.batch_size
     gpu = device.type != "cpu"
     torch.set_num_threads(config.train.threads or 1)
@@ -99,27 +99,27 @@ def _measured(config: RunConfig, where: str) -> Peak:
         words = config.data.bpe_size
     vocabulary = config.needed_tokens(words)
     if task is not None:
-        resolved = task.resolved(config, config.preset, 1)
+        resolved = task.resolve_config(config, config.preset, 1)
     else:  # durations in epochs need a length
-        rows = Rows(steps_per_epoch=STEPS) if config.on_rows else None
+        rows = RowCorpusFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
         resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
-    shape = BatchShape.of(resolved)
+    shape = BatchShape.from_config(resolved)
     # A batch of rows, unless set in tokens, is cut until its estimate fits.
     while (
         resolved.train.batch_tokens is None
         and shape.rows > 1
-        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > MOST
+        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > MAX_BYTES
     ):
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
-        shape = BatchShape.of(resolved)
-    batches: Examples = _Random(shape, words, device) if task is None else task.batches(resolved, device)
+        shape = BatchShape.from_config(resolved)
+    batches: BatchStream = _Random(shape, words, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
     Stepper(
-        tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)
+        tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.from_config(tiny), VOCABULARY, device)
     ).step(1)
     keep_memory()
-    largest, accumulation = batches.largest(), resolved.train.accumulation
-    shape = BatchShape.of_batch(batches.batch(*largest))
+    largest, accumulation = batches.largest_batch(), resolved.train.accumulation
+    shape = BatchShape.from_batch(batches.batch(*largest))
 
     def train() -> None:
         stepper = Stepper(resolved, build_model(resolved.model, vocabulary, resolved.seed, device), batches)
@@ -128,7 +128,9 @@ def _measured(config: RunConfig, where: str) -> Peak:
 
     estimate = memory_bytes(resolved, vocabulary, shape, gpu=gpu)
     wanted = asked // accumulation if config.train.batch_tokens is None else shape.rows
-    return Peak(config.preset, shape, max(wanted, shape.rows), task is not None, estimate, peak_bytes(train, device))
+    return MemoryPeak(
+        config.preset, shape, max(wanted, shape.rows), task is not None, estimate, peak_bytes(train, device)
+    )
 
 
 class _Random:
@@ -138,15 +140,15 @@ class _Random:
             torch.randint(words, (shape.rows, length), generator=draw).to(device)
             for length in (shape.target, shape.source)
         )
-        at = stands_at([shape.source] * shape.rows, device) if shape.source else None
+        at = right_padded_positions([shape.source] * shape.rows, device) if shape.source else None
         self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
         self.objective = cast(Objective, SimpleNamespace(vocab_size=words))
 
     def batch(self, step: int, micro: int) -> Batch:
         return self._batch
 
-    def probed(self) -> Tensor:
+    def probe_examples(self) -> Tensor:
         return self._batch.tokens
 
-    def largest(self) -> tuple[int, int]:
+    def largest_batch(self) -> tuple[int, int]:
         return 1, 0

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.base.errors import InputError, one_of
+from engine.base.errors import InputError, join_or
 from engine.base.language import tr
 from engine.config.schema import RunConfig
-from engine.data.loader import Examples
+from engine.data.loader import BatchStream
 from engine.model.numerics import autocast
 
 
@@ -140,7 +140,7 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 def require_peer(name: str) -> None:
     if name not in PEERS:
         raise InputError(
-            tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=one_of(PEERS))
+            tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=join_or(PEERS))
         )
     if importlib.util.find_spec(PEERS[name][0]) is None:
         raise InputError(tr("--against {name}: not installed; pip install 'tui-transformer[bench]'", name=name))
@@ -156,7 +156,7 @@ def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) ->
 
 
 def training_step(
-    model: nn.Module, config: RunConfig, batches: Examples, precision: str, device: torch.device
+    model: nn.Module, config: RunConfig, batches: BatchStream, precision: str, device: torch.device
 ) -> Callable[[], int]:
     """Return a bare loop's step over any network: forward, backward, clip, update; it returns its tokens."""
     parameters = list(model.parameters())

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from engine.base.language import english
-from engine.config.model import PARTS, ModelConfig, parts_of
+from engine.config.model import PARTS, ModelConfig, active_parts
 from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.config.visibility import Visibility, self_attention
 from engine.model.attention import BACKENDS, AttentionCall, Softmax, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
-from engine.proofs.device.result import Context, Proof, Result, judged
+from engine.proofs.device.result import Context, Proof, ProofResult, passed_if
 from engine.training.self_check import relative_error
 
 ROWS, HEADS, WIDTH, TOKENS, PADDING = 2, 4, 32, 160, 37
@@ -27,7 +27,7 @@ DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 def attention_proofs() -> list[Proof]:
     return [
-        Proof(english("attention, {name}", name=name), "attention", partial(attention, name), seconds=1.5)
+        Proof(english("attention, {name}", name=name), "attention", partial(compare_backends, name), seconds=1.5)
         for name in POSITIONS
     ]
 
@@ -40,14 +40,14 @@ class _Case:
 
     @property
     def name(self) -> str:
-        parts = [name.replace("_", " ") for name in parts_of(self.model)]
+        parts = [name.replace("_", " ") for name in active_parts(self.model)]
         return ", ".join([self.model.attention, *["causal"] * self.causal, *["padded"] * self.padded, *parts])
 
     @property
-    def see(self) -> Visibility:
+    def visibility(self) -> Visibility:
         return self_attention(self.model, causal=self.causal)
 
-    def span(self, device: torch.device) -> Positions:
+    def positions(self, device: torch.device) -> Positions:
         if not self.padded:
             return Positions.consecutive(TOKENS, 0, device)
         keep = torch.ones(ROWS, TOKENS, dtype=torch.bool)
@@ -64,7 +64,7 @@ class _Case:
         return scheme.to(device=device, dtype=wide)
 
     def softmax(self, dtype: torch.dtype, device: torch.device) -> Softmax | None:
-        made = Softmax.of(self.model)
+        made = Softmax.from_config(self.model)
         if made is None:
             return None
         with torch.no_grad():
@@ -75,10 +75,10 @@ class _Case:
     def call(
         self, q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, softmax: Softmax | None
     ) -> AttentionCall:
-        return AttentionCall(q, k, at, at, self.see, scheme, softmax=softmax)
+        return AttentionCall(q, k, at, at, self.visibility, scheme, softmax=softmax)
 
 
-def attention(position: str, context: Context) -> Result:
+def compare_backends(position: str, context: Context) -> ProofResult:
     """Compare every backend that applies to a position scheme's case with the reference."""
     device, wrong = torch.device(context.device), []
     worst = dict.fromkeys(ALLOWED, 0.0)
@@ -106,28 +106,28 @@ def attention(position: str, context: Context) -> Result:
                     )
     said = english("every applicable backend matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
-    return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
+    return passed_if(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 
 
 def _cases(position: str) -> Iterator[_Case]:
     for name in ATTENTIONS:
-        if not ATTENTIONS[name].scores and POSITIONS[position].adds:
+        if not ATTENTIONS[name].has_scores and POSITIONS[position].adds:
             continue
         tables = {"n_heads": HEADS, "d_model": HEADS * WIDTH, "context_length": TOKENS, "position": position}
         tables |= {"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16}
         parts: list[dict[str, Any]] = [{}]
-        if ATTENTIONS[name].scores:
-            parts += [{setting: row.on[-1]} for setting, row in PARTS.items() if row.fused != "as it is"]
+        if ATTENTIONS[name].has_scores:
+            parts += [{setting: row.on_values[-1]} for setting, row in PARTS.items() if row.fused_support != "as it is"]
         for causal, part in itertools.product((True, False), parts):
             model = ModelConfig.model_validate({**tables, **part, "architecture": "encoder", "causal": causal})
             yield from (_Case(model, causal, padded) for padded in (False, True))
 
 
 def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[str]:
-    if not ATTENTIONS[case.model.attention].scores:
+    if not ATTENTIONS[case.model.attention].has_scores:
         return ["chunked", "reference"]
     q, k = (part.to(device) for part in inputs[:2])
-    at = case.span(device)
+    at = case.positions(device)
     situation = case.call(q, k, at, case.scheme(q.dtype, device), case.softmax(q.dtype, device))
     return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
@@ -136,9 +136,9 @@ def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torc
     """Return the output and the gradients of queries, keys, values and parameters, float64 on the CPU."""
     *texts, weight = (part.to(device=device, dtype=dtype) for part in inputs)
     q, k, v = (text.detach().clone().requires_grad_() for text in texts)
-    at, scheme, softmax = case.span(device), case.scheme(dtype, device), case.softmax(dtype, device)
+    at, scheme, softmax = case.positions(device), case.scheme(dtype, device), case.softmax(dtype, device)
     leaves = [q, k, v, *scheme.parameters(), *(softmax.parameters() if softmax is not None else ())]
-    if not ATTENTIONS[case.model.attention].scores:
+    if not ATTENTIONS[case.model.attention].has_scores:
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))

@@ -9,8 +9,8 @@ from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.bench.memory import training_peak
-from engine.proofs.device.result import Context, Figure, Proof, Result, failed, judged, skipped
-from engine.proofs.device.resuming import small_run, trained
+from engine.proofs.device.result import Context, Figure, Proof, ProofResult, failed, passed_if, skipped
+from engine.proofs.device.resuming import small_run, train_run
 from engine.runs.files import read_json, read_lines
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
@@ -26,13 +26,13 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 def memory_proofs() -> list[Proof]:
     return [
-        Proof(english("out of memory (simulated), handled by auto_batch"), "memory", cut_planted, seconds=4.0),
-        Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", cut_really, seconds=8.0),
+        Proof(english("out of memory (simulated), handled by auto_batch"), "memory", simulated_oom, seconds=4.0),
+        Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", real_oom, seconds=8.0),
         *(
             Proof(
                 english("memory estimate, {name}", name=name),
                 english("memory estimates"),
-                partial(estimated, name),
+                partial(memory_estimate, name),
                 seconds=8.0,
                 limit=180.0,
             )
@@ -41,7 +41,7 @@ def memory_proofs() -> list[Proof]:
     ]
 
 
-def cut_planted(context: Context) -> Result:
+def simulated_oom(context: Context) -> ProofResult:
     """On a device with room for few windows, a run with auto_batch has the same losses; without it, the run fails."""
 
     def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
@@ -50,8 +50,8 @@ def cut_planted(context: Context) -> Result:
 
     # With Muon in bf16, a rounding difference of one bit would grow beyond the tolerance.
     config = with_value(small_run(dropout=0.0, batch_size=WINDOWS), "optimizer.kind", "adamw")
-    whole = trained(context, "whole", config)
-    pieces = trained(context, "pieces", with_value(config, "train.auto_batch", True), hook=crowded)
+    whole = train_run(context, "whole", config)
+    pieces = train_run(context, "pieces", with_value(config, "train.auto_batch", True), hook=crowded)
     ready = assemble(config, runs_dir=context.folder, name="refused", device=context.device)
     ready.trainer.model.register_forward_pre_hook(crowded)
     refused = ready.trainer.run()
@@ -72,10 +72,10 @@ def cut_planted(context: Context) -> Result:
         cut=cut,
     )
     wrong = english("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
-    return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
+    return passed_if(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
 
 
-def cut_really(context: Context) -> Result:
+def real_oom(context: Context) -> ProofResult:
     """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
     if not context.on_cuda:
         return skipped(english("only CUDA's allocator can be limited"))
@@ -87,7 +87,7 @@ def cut_really(context: Context) -> Result:
     config = RunConfig.model_validate(tables)
     ready = assemble(config, runs_dir=context.folder, name="small", device=context.device)
     ready.trainer.begin()  # run the leak probe and the checks before the limit is set
-    ready.trainer.stepper.records = False  # a recorded graph would keep its memory
+    ready.trainer.stepper.records_steps = False  # a recorded graph would keep its memory
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
@@ -110,10 +110,10 @@ def cut_really(context: Context) -> Result:
         english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut),
         english("the step was never cut into pieces"),
     )
-    return judged(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
+    return passed_if(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
 
-def estimated(name: str, context: Context) -> Result:
+def memory_estimate(name: str, context: Context) -> ProofResult:
     """Compare the estimate of a preset's training memory with its measured peak."""
     preset = presets.find(name)
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
@@ -131,7 +131,7 @@ def estimated(name: str, context: Context) -> Result:
         measured=peak.measured / 2**20,
         ratio=peak.ratio,
     )
-    return judged(
+    return passed_if(
         abs(peak.ratio - 1.0) <= NEAR,
         said,
         english("{said}, off by more than {near:.0%}", said=said, near=NEAR),

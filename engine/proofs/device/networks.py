@@ -8,14 +8,14 @@ import torch
 from engine.base.language import english
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.evaluation.checks import redraw
+from engine.evaluation.checks import randomize_weights
 from engine.model.numerics import set_fp32_matmul
 from engine.model.transformer import build_model
 from engine.proofs.bench.cases import PRECISIONS
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, judged
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, passed_if
 from engine.runs.verdict import LEAK, OK
 from engine.tasks.task import Task, make_task
-from engine.training.inspector import probed
+from engine.training.inspector import run_leak_probe
 from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
 from engine.training.step import Stepper
 
@@ -37,14 +37,14 @@ def preset_proofs() -> list[Proof]:
     return [Proof(english("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
 
 
-def preset(name: str, context: Context, steps: int = STEPS) -> Result:
+def preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
     """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
     device = torch.device(context.device)
     tables = presets.resolve(presets.find(name)).miniature().dump()
     tables["train"] |= {"steps": steps, "threads": THREADS}
     config = RunConfig.model_validate(tables)
     task = make_task(config, None)
-    config = task.resolved(config, f"preset '{name}'", THREADS)
+    config = task.resolve_config(config, f"preset '{name}'", THREADS)
     expected = _first_step(config, task, "fp32", torch.device("cpu"))
     figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
     wrong = []
@@ -79,7 +79,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
             wrong.append(
                 english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
             )
-    leak = probed(config, model, batches, when="after", step=steps)
+    leak = run_leak_probe(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
         wrong.append(
@@ -96,18 +96,18 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         steps=steps,
         first_step=", ".join(FIRST_STEP),
     )
-    return judged(not wrong, said, "; ".join(wrong), **figures)
+    return passed_if(not wrong, said, "; ".join(wrong), **figures)
 
 
 def _first_step(config: RunConfig, task: Task, precision: str, device: torch.device) -> tuple[float, float]:
-    """Return (nats per target, norm of the gradient) of a step whose weights predict far from uniformly.
+    """Return (nats per target, norm of the gradient) of a step from weights that predict far from uniformly.
 
     It has no dropout, whose random numbers differ between devices.
     """
     config = config.model_copy(update={"model": config.model.model_copy(update=NO_DROPOUT)})
     stepper = _stepper(config, task, precision, device)
     twin = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed)
-    redraw(twin)
+    randomize_weights(twin)
     stepper.model.load_state_dict(twin.state_dict())
     result = stepper.step(1)
     nll, norm = result.read()

@@ -16,17 +16,17 @@ from typing import Any
 
 import psutil
 
-from engine.base.command_line import as_typed
-from engine.base.errors import refused
+from engine.base.command_line import current_command_line
+from engine.base.errors import write_error
 from engine.base.language import english, tr
-from engine.base.release import release
-from engine.proofs.device.result import THREADS, Context, Proof, Result
-from engine.proofs.device.worker import Ended, Raised, TimedOut, Worker
-from engine.runs.files import finite, write_named
+from engine.base.release import release_facts
+from engine.proofs.device.result import THREADS, Context, Proof, ProofResult
+from engine.proofs.device.worker import TimedOut, Worker, WorkerDied, WorkerError
+from engine.runs.files import replace_non_finite, write_user_file
 
 Facts = dict[str, Any]  # as the file has them
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
-LEAST = 2.0  # seconds; no proof is started with less time left
+MIN_SECONDS = 2.0  # seconds; no proof is started with less time left
 # Environment variables that change how a device computes; recorded if set.
 VARIABLES = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -40,7 +40,7 @@ VARIABLES = (
 )
 
 
-class Record:
+class ProofRecord:
     """The JSON file: everything found so far, rewritten as a whole after each proof; raises if it cannot be written."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
@@ -50,8 +50,8 @@ class Record:
             "kind": "gpu-proof",
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "complete": False,
-            "command": as_typed(),
-            "project": release(),
+            "command": current_command_line(),
+            "project": release_facts(),
             "machine": {},
             "settings": dict(settings) | {name: os.environ[name] for name in VARIABLES if name in os.environ},
             "seconds": 0.0,
@@ -60,7 +60,7 @@ class Record:
         }
         self.write()
 
-    def add(self, proof: Proof, result: Result) -> None:
+    def add(self, proof: Proof, result: ProofResult) -> None:
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
@@ -69,20 +69,20 @@ class Record:
     def write(self) -> None:
         self.content["seconds"] = round(time.monotonic() - self._started, 1)
         try:
-            write_named(self.path, json.dumps(finite(self.content), indent=1, ensure_ascii=True) + "\n")
+            write_user_file(self.path, json.dumps(replace_non_finite(self.content), indent=1, ensure_ascii=True) + "\n")
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, OSError) else OSError(None, str(error))
-            raise refused(tr("--out {path}: cannot be written", path=str(self.path)[:200]), problem) from None
+            raise write_error(tr("--out {path}: cannot be written", path=str(self.path)[:200]), problem) from None
 
 
-def prove(
+def run_proofs(
     proofs: Sequence[Proof],
     device: str,
-    record: Record,
+    record: ProofRecord,
     *,
     budget: float = BUDGET,
     begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
-) -> Iterator[tuple[Proof, Result]]:
+) -> Iterator[tuple[Proof, ProofResult]]:
     """Run every proof that fits in `budget` (seconds); no proof can stop the others. `begins` is called before each
     with its number, the proof, and the estimated seconds left.
     """
@@ -99,7 +99,7 @@ def prove(
             pace = (time.monotonic() - began) / done if done else 1.0
             begins(number, proof, (expected - done) * pace)
             left = budget - (time.monotonic() - started)
-            result = _proved(worker, proof, Context(device, Path(root) / f"{number:03d}"), left, budget)
+            result = _run_proof(worker, proof, Context(device, Path(root) / f"{number:03d}"), left, budget)
             done += proof.seconds
             record.add(proof, result)
             yield proof, result
@@ -107,29 +107,33 @@ def prove(
     record.write()
 
 
-def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
-    if left < LEAST:
-        return Result("skipped", english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
+def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> ProofResult:
+    if left < MIN_SECONDS:
+        return ProofResult(
+            "skipped", english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
+        )
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
-        if not isinstance(result, Result):
-            result = Result(
+        if not isinstance(result, ProofResult):
+            result = ProofResult(
                 "failed", english("the proof returned {name} instead of a result", name=type(result).__name__)
             )
     except TimedOut as error:
-        result = Result("failed", english("the proof hung: {error}", error=error))
+        result = ProofResult("failed", english("the proof hung: {error}", error=error))
         if left < proof.limit:
-            result = Result("skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
-    except (Raised, Ended) as error:
-        result = Result("failed", str(error))
+            result = ProofResult(
+                "skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
+            )
+    except (WorkerError, WorkerDied) as error:
+        result = ProofResult("failed", str(error))
     finally:
         shutil.rmtree(context.folder, ignore_errors=True)
     return replace(result, seconds=round(time.monotonic() - started, 2))
 
 
-def _run(function: Callable[[Context], Result], context: Context) -> Result:
+def _run(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
     if "torch" not in sys.modules:
         return function(context)
     import torch
@@ -156,7 +160,7 @@ def _facts(worker: Worker, device: str) -> Facts:
         "os": platform.platform(),
         "python": platform.python_version(),
     }
-    with suppress(Raised, Ended):
+    with suppress(WorkerError, WorkerDied):
         return own | worker.call(device_facts, device, limit=120.0)
     return own
 

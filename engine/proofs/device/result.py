@@ -11,7 +11,7 @@ THREADS = 1  # CPU threads per proof; beside another program, more would wait fo
 
 
 @dataclass(frozen=True)
-class Result:
+class ProofResult:
     """The outcome of a proof; figures are named with their unit, `skipped` means that this machine cannot run it."""
 
     status: Status
@@ -20,20 +20,20 @@ class Result:
     seconds: float = 0.0
 
 
-def passed(why: str, **figures: Figure) -> Result:
-    return Result("passed", why, figures)
+def passed(why: str, **figures: Figure) -> ProofResult:
+    return ProofResult("passed", why, figures)
 
 
-def failed(why: str, **figures: Figure) -> Result:
-    return Result("failed", why, figures)
+def failed(why: str, **figures: Figure) -> ProofResult:
+    return ProofResult("failed", why, figures)
 
 
-def skipped(why: str, **figures: Figure) -> Result:
-    return Result("skipped", why, figures)
+def skipped(why: str, **figures: Figure) -> ProofResult:
+    return ProofResult("skipped", why, figures)
 
 
-def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
-    return Result("passed" if holds else "failed", right if holds else wrong, figures)
+def passed_if(holds: bool, right: str, wrong: str, **figures: Figure) -> ProofResult:
+    return ProofResult("passed" if holds else "failed", right if holds else wrong, figures)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,6 @@ class Proof:
 
     name: str
     group: str
-    run: Callable[[Context], Result]  # in another process, so it must be picklable
+    run: Callable[[Context], ProofResult]  # in another process, so it must be picklable
     seconds: float = 5.0  # usual duration
     limit: float = 120.0  # seconds after which it counts as hung

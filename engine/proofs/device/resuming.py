@@ -11,14 +11,14 @@ from torch import Tensor
 from engine.base.language import english
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, failed, judged, skipped
-from engine.proofs.device.worker import Ended, Worker
-from engine.runs.commands import Command
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if, skipped
+from engine.proofs.device.worker import Worker, WorkerDied
+from engine.runs.commands import RunCommand
 from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.runs.twins import fingerprint
 from engine.training import checkpoint
-from engine.training.assemble import Ready, assemble, resume
+from engine.training.assemble import ReadyRun, assemble, resume
 from engine.training.self_check import DROPOUTS
 
 STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
@@ -30,10 +30,10 @@ CHILD = 100.0  # seconds for a call in another process
 
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
-    named: dict[str, Callable[[str, Context], Result]] = {
-        english("the same run twice, {precision}"): repeats,
-        english("resumed in the same process, {precision}"): partial(resumes, False),
-        english("resumed in another process, {precision}"): partial(resumes, True),
+    named: dict[str, Callable[[str, Context], ProofResult]] = {
+        english("the same run twice, {precision}"): repeated_run,
+        english("resumed in the same process, {precision}"): partial(resumed_run, False),
+        english("resumed in another process, {precision}"): partial(resumed_run, True),
     }
     return [
         *(
@@ -41,9 +41,9 @@ def resuming_proofs() -> list[Proof]:
             for precision in ("fp32", "bf16")
             for name, run in named.items()
         ),
-        Proof(english("saved on the device, loaded on the CPU, and back"), "resume", crosses_devices, seconds=5.0),
+        Proof(english("saved on the device, loaded on the CPU, and back"), "resume", cross_device_resume, seconds=5.0),
         *(
-            Proof(name, "resume", partial(loses_device, really), 12.0, 240.0)
+            Proof(name, "resume", partial(lost_device, really), 12.0, 240.0)
             for name, really in (
                 (english("device lost (simulated), then resumed"), False),
                 (english("device lost (kernel failure), then resumed"), True),
@@ -57,10 +57,10 @@ class _StopAfter(Control):
         super().__init__()
         self._left = steps + 1  # the trainer also polls before its first step
 
-    def poll(self) -> Command | None:
+    def poll(self) -> RunCommand | None:
         self._left -= 1
         if self._left == 0:
-            self.request(Command.STOP, english("stopped by a proof"))
+            self.request(RunCommand.STOP, english("stopped by a proof"))
         return super().poll()
 
 
@@ -72,7 +72,7 @@ def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
     return RunConfig.model_validate(tables)
 
 
-def left_behind(run: Path) -> dict[str, bytes]:
+def comparable_contents(run: Path) -> dict[str, bytes]:
     """What a finished run leaves, without timings: equal for two runs that are bit-identical."""
     last = checkpoint.find(RunReader(run), "last")
     return {
@@ -83,7 +83,7 @@ def left_behind(run: Path) -> dict[str, bytes]:
     }
 
 
-def trained(
+def train_run(
     context: Context,
     name: str,
     config: RunConfig,
@@ -96,19 +96,19 @@ def trained(
     ready = assemble(config, runs_dir=context.folder, name=name, device=context.device, control=control)
     if hook is not None:
         ready.trainer.model.register_forward_pre_hook(hook)
-    _end(ready, "finished" if stop_after is None else "stopped")
+    _run_to_state(ready, "finished" if stop_after is None else "stopped")
     return ready.path
 
 
-def _end(ready: Ready, state: str) -> None:
+def _run_to_state(ready: ReadyRun, state: str) -> None:
     outcome = ready.trainer.run()
     if outcome.state != state:
         raise RuntimeError(f"{ready.path.name}: {outcome.state}, {outcome.step}: {outcome.reason}")
 
 
-def _compared(one: Path, other: Path, said: str) -> Result:
+def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
     """Judge whether two runs left the same files, and if not, how far apart their weights are."""
-    ours, theirs = left_behind(one), left_behind(other)
+    ours, theirs = comparable_contents(one), comparable_contents(other)
     differ = [what for what in ours if ours[what] != theirs[what]]
     apart = 0.0
     if differ:
@@ -123,7 +123,7 @@ def _compared(one: Path, other: Path, said: str) -> Result:
         differ=", ".join(differ),
         apart=apart,
     )
-    return judged(
+    return passed_if(
         not differ,
         english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
         wrong,
@@ -131,34 +131,34 @@ def _compared(one: Path, other: Path, said: str) -> Result:
     )
 
 
-def repeats(precision: str, context: Context) -> Result:
+def repeated_run(precision: str, context: Context) -> ProofResult:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
-    one, other = (trained(context, name, config) for name in ("one", "other"))
-    return _compared(one, other, english("{steps} steps", steps=STEPS))
+    one, other = (train_run(context, name, config) for name in ("one", "other"))
+    return _compare_runs(one, other, english("{steps} steps", steps=STEPS))
 
 
-def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
+def resumed_run(elsewhere: bool, precision: str, context: Context) -> ProofResult:
     config = small_run(precision=precision)
-    whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
+    whole, stopped = train_run(context, "whole", config), train_run(context, "stopped", config, stop_after=STOPPED)
     if elsewhere:
         with Worker(context.folder / "log.txt") as other:
-            other.call(go_on, stopped, context.device, limit=CHILD)
+            other.call(resume_to_end, stopped, context.device, limit=CHILD)
     else:
-        _end(resume(stopped, device=context.device), "finished")
-    return _compared(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
+        _run_to_state(resume(stopped, device=context.device), "finished")
+    return _compare_runs(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
 
 
-def go_on(run: Path, device: str) -> None:
+def resume_to_end(run: Path, device: str) -> None:
     torch.set_num_threads(THREADS)
-    _end(resume(run, device=device), "finished")
+    _run_to_state(resume(run, device=device), "finished")
 
 
-def crosses_devices(context: Context) -> Result:
+def cross_device_resume(context: Context) -> ProofResult:
     """A checkpoint from the device is loaded, trained and saved on the CPU, then loaded on the device again."""
     config = small_run()
     ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
-    _end(ready, "stopped")
+    _run_to_state(ready, "stopped")
     reader = RunReader(ready.path)
     weights = checkpoint.weights_of(ready.trainer.model)
     wrong = []
@@ -173,18 +173,18 @@ def crosses_devices(context: Context) -> Result:
             )
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
-    _end(on_cpu, "stopped")
+    _run_to_state(on_cpu, "stopped")
     back = resume(ready.path, device=context.device)
     wrong += _state_differs(on_cpu, back)
-    _end(back, "finished")
+    _run_to_state(back, "finished")
     said = english(
         "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
         device=context.device,
     )
-    return judged(not wrong, said, "; ".join(wrong), tensors=len(weights))
+    return passed_if(not wrong, said, "; ".join(wrong), tensors=len(weights))
 
 
-def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
+def _state_differs(saved: ReadyRun, loaded: ReadyRun) -> list[str]:
     one, other = (
         checkpoint.weights_of(ready.trainer.model)
         | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
@@ -202,7 +202,7 @@ def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def loses_device(really: bool, context: Context) -> Result:
+def lost_device(really: bool, context: Context) -> ProofResult:
     """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
 
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
@@ -210,11 +210,13 @@ def loses_device(really: bool, context: Context) -> Result:
     if really and not context.on_cuda:
         return skipped(english("only a CUDA kernel can fail like this"))
     config = small_run()
-    whole = trained(context, "whole", config)
+    whole = train_run(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
         try:
-            state, reason, step = broken.call(_broken, config, context.folder, context.device, really, limit=CHILD)
-        except Ended as error:
+            state, reason, step = broken.call(
+                _train_until_failure, config, context.folder, context.device, really, limit=CHILD
+            )
+        except WorkerDied as error:
             return failed(english("the training process died with its device: {error}", error=error))
     run = context.folder / "broken"
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
@@ -230,16 +232,16 @@ def loses_device(really: bool, context: Context) -> Result:
             **figures,
         )
     with Worker(context.folder / "log.txt") as fresh:
-        fresh.call(go_on, run, context.device, limit=CHILD)
-    compared = _compared(
+        fresh.call(resume_to_end, run, context.device, limit=CHILD)
+    compared = _compare_runs(
         whole,
         run,
         english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED),
     )
-    return Result(compared.status, compared.why, {**figures, **compared.figures})
+    return ProofResult(compared.status, compared.why, {**figures, **compared.figures})
 
 
-def _broken(config: RunConfig, root: Path, device: str, really: bool) -> tuple[str, str, int]:
+def _train_until_failure(config: RunConfig, root: Path, device: str, really: bool) -> tuple[str, str, int]:
     """(state, reason, step of the newest checkpoint) of a run whose device breaks in step `LOST`."""
     torch.set_num_threads(THREADS)
     ready = assemble(config, runs_dir=root, name="broken", device=device)

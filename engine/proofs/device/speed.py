@@ -15,9 +15,9 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.config.schemes import POSITIONS
 from engine.model.numerics import make_repeatable, set_fp32_matmul
-from engine.proofs.bench.cases import PRECISIONS, BenchmarkSpec, steps_of
-from engine.proofs.bench.measure import interleaved
-from engine.proofs.device.result import Context, Figure, Proof, Result, judged, passed, skipped
+from engine.proofs.bench.cases import PRECISIONS, BenchmarkSpec, step_callable
+from engine.proofs.bench.measure import time_interleaved
+from engine.proofs.device.result import Context, Figure, Proof, ProofResult, passed, passed_if, skipped
 from engine.training.self_check import DROPOUTS, NO_DROPOUT
 from engine.training.step import Stepper
 
@@ -33,19 +33,23 @@ def speed_proofs() -> list[Proof]:
             Proof(
                 english("no wait for the device between log points, {precision}", precision=precision),
                 "waiting",
-                partial(waits, precision),
+                partial(no_host_sync, precision),
             )
             for precision in PRECISIONS
         ),
         *(
-            Proof(english("recorded steps, {precision}", precision=precision), "record", partial(recorded, precision))
+            Proof(
+                english("recorded steps, {precision}", precision=precision),
+                "record",
+                partial(recorded_steps, precision),
+            )
             for precision in PRECISIONS
         ),
         *(
             Proof(
                 english("compiled steps, {precision}", precision=precision),
                 "compile",
-                partial(compiles, precision),
+                partial(compiled_steps, precision),
                 seconds=40.0,
                 limit=200.0,
             )
@@ -54,7 +58,7 @@ def speed_proofs() -> list[Proof]:
     ]
 
 
-def without_compiler(context: Context) -> str:
+def why_no_compiler(context: Context) -> str:
     compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
     if not any(shutil.which(name) for name in compilers if name):
         return english("torch.compile needs a C compiler, but there is none on PATH")
@@ -65,9 +69,9 @@ def without_compiler(context: Context) -> str:
     return ""
 
 
-def compiles(precision: str, context: Context) -> Result:
+def compiled_steps(precision: str, context: Context) -> ProofResult:
     """Compiled steps give the losses of plain ones; compiling and both kinds of step are timed."""
-    if why := without_compiler(context):
+    if why := why_no_compiler(context):
         return skipped(why)
     uncompiled, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
     expected = _losses(uncompiled, PARITY_STEPS)
@@ -78,9 +82,11 @@ def compiles(precision: str, context: Context) -> Result:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        return judged(False, "", english("compiled losses differ (relative error {apart:.2g})", apart=apart), **figures)
-    contenders = {"compiled": steps_of(compiled, PARITY_STEPS), "plain": steps_of(uncompiled, PARITY_STEPS)}
-    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+        return passed_if(
+            False, "", english("compiled losses differ (relative error {apart:.2g})", apart=apart), **figures
+        )
+    contenders = {"compiled": step_callable(compiled, PARITY_STEPS), "plain": step_callable(uncompiled, PARITY_STEPS)}
+    fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
     return passed(
@@ -93,7 +99,7 @@ def compiles(precision: str, context: Context) -> Result:
     )
 
 
-def recorded(precision: str, context: Context) -> Result:
+def recorded_steps(precision: str, context: Context) -> ProofResult:
     """Steps of the demo give the same losses and weights whether they are replayed as a CUDA graph, taken plainly, or
     taken plainly once more; recorded and plain steps are timed.
     """
@@ -102,18 +108,18 @@ def recorded(precision: str, context: Context) -> Result:
     steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
     for name, stepper in steppers.items():
         make_repeatable(stepper.device)
-        stepper.records &= name == "recorded"
+        stepper.records_steps &= name == "recorded"
     losses = [_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
     weights = [[weight.detach().clone() for weight in stepper.model.parameters()] for stepper in steppers.values()]
     same, repeated = (
         losses[1] == losses[other] and all(map(torch.equal, weights[1], weights[other])) for other in (0, 2)
     )
-    contenders = {name: steps_of(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
-    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    contenders = {name: step_callable(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
+    fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
-    kept = steppers["recorded"].records
+    kept = steppers["recorded"].records_steps
     wrong = english("plain steps are not repeatable") if not repeated else english("recorded and plain steps differ")
-    return judged(
+    return passed_if(
         same and repeated and kept,
         english("bit-identical to plain steps after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
         wrong if kept else english("the steps could not be recorded"),
@@ -138,7 +144,7 @@ def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
     return [result.read()[0] / result.n_targets for result in results]
 
 
-def waits(precision: str, context: Context) -> Result:
+def no_host_sync(precision: str, context: Context) -> ProofResult:
     """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
     if not context.on_cuda:
         return skipped(english("only CUDA reports where the host waits"))

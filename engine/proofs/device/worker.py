@@ -24,18 +24,18 @@ from engine.base.language import english
 T = TypeVar("T")
 PATIENCE = 5.0  # seconds that an idle process may take to exit
 START = 180.0  # seconds that a process may take to start, on a cold disk
-LONGEST = 400  # characters of an explanation
+MAX_MESSAGE = 400  # characters of an explanation
 
 
-class Ended(Exception):
+class WorkerDied(Exception):
     """The process hung or died before it answered."""
 
 
-class TimedOut(Ended):
+class TimedOut(WorkerDied):
     """The call took too long and its process was killed."""
 
 
-class Raised(Exception):
+class WorkerError(Exception):
     """The call raised: its exception in one line."""
 
 
@@ -55,8 +55,8 @@ class Worker:
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
         """Return the value of a call in the process; function, arguments and value must be picklable. Raise
-        `Raised` if the call raised (if the device was lost, the process is ended), `TimedOut` if it took longer than
-        `limit` seconds and was ended, or `Ended` if the process died.
+        `WorkerError` if the call raised (if the device was lost, its process ends), `TimedOut` if it took longer than
+        `limit` seconds and was ended, or `WorkerDied` if the process died.
         """
         if self._process is None or not self._process.is_alive():
             self._start()
@@ -66,14 +66,14 @@ class Worker:
             answered = self._connection.poll(limit)
             value, error, lost = self._connection.recv() if answered else (None, None, False)
         except (EOFError, OSError):
-            raise Ended(self._obituary()) from None
+            raise WorkerDied(self._exit_reason()) from None
         if not answered:
             self.end(at_once=True)
             raise TimedOut(english("no answer within {limit:.0f} s", limit=limit))
         if lost:  # nothing more can be computed in that process
             self.end()
         if error is not None:
-            raise Raised(error)
+            raise WorkerError(error)
         return cast(T, value)
 
     def end(self, *, at_once: bool = False) -> None:
@@ -106,11 +106,11 @@ class Worker:
             if self._connection.poll(START) and self._connection.recv() == "ready":
                 return
         except (EOFError, OSError):
-            raise Ended(english("startup failed: {obituary}", obituary=self._obituary())) from None
+            raise WorkerDied(english("startup failed: {obituary}", obituary=self._exit_reason())) from None
         self.end()
-        raise Ended(english("the process did not start within {start:.0f} s", start=START))
+        raise WorkerDied(english("the process did not start within {start:.0f} s", start=START))
 
-    def _obituary(self) -> str:
+    def _exit_reason(self) -> str:
         assert self._process is not None
         self._process.join(timeout=10.0)
         code = self._process.exitcode
@@ -123,16 +123,16 @@ class Worker:
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
-            words = shortened(next((line for line in reversed(lines) if line.strip()), ""))
+            words = shorten(next((line for line in reversed(lines) if line.strip()), ""))
         return english("the process ended with {how}", how=how) + (f": {words}" if words else "")
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a message on one line, without the names of this user's folders."""
     line = " ".join(text.split())
     for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
         line = line.replace(place, name) if len(place) > 1 else line
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
 def _serve(connection: "Connection[Any, Any]", log: str) -> None:
@@ -157,7 +157,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
 
                 lost = is_device_failure(error)
             text = text.partition("\n")[0] if lost else text  # the rest is advice for developers
-            connection.send((None, shortened(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
+            connection.send((None, shorten(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
 
 
 def _leave_with_parent() -> None:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from engine.base.errors import InputError, damaged
+from engine.base.errors import InputError, damage_description
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.proofs.verify import inputs, records, repeats
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Finding, Outcome, Result, Unknown, different
+from engine.proofs.verify.finding import ClaimFinding, Difference, Outcome, Result, Uncheckable, different
 from engine.runs.reader import LIVE_STATES, RunReader
 
 STEPS = 20  # that are repeated
@@ -26,7 +26,7 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     english("metrics hash"): records.metrics_hash,
     english("summary"): records.summary,
     english("events"): records.events,
-    english("sample records"): records.samples_kept,
+    english("sample records"): records.sample_records,
     english("best score"): partial(repeats.score, which="best"),
     english("last score"): partial(repeats.score, which="last"),
     english("averaged score"): repeats.averages,
@@ -38,7 +38,7 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
 
 def verify(
     reader: RunReader, *, data_dir: Path | None = None, device: str = "auto", steps: int = STEPS
-) -> Iterator[Finding]:
+) -> Iterator[ClaimFinding]:
     """Check every claim of a run that has ended; `InputError`: it is alive, or there is no such device here. `steps`
     training steps are repeated, at least as far as the next record.
     """
@@ -51,14 +51,14 @@ def verify(
     for name, check in CLAIMS.items():
         try:
             text, found = check(evidence)
-        except (Unknown, InputError) as error:
-            yield Finding(name, Result.UNCHECKED, str(error))
+        except (Uncheckable, InputError) as error:
+            yield ClaimFinding(name, Result.UNCHECKED, str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             text = tr("a record this claim relies on is damaged")
-            yield different(name, (Difference(text, fault=damaged(error)),))
+            yield different(name, (Difference(text, fault=damage_description(error)),))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
             why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
-            yield Finding(name, Result.UNCHECKED, why)
+            yield ClaimFinding(name, Result.UNCHECKED, why)
         else:
-            yield different(name, found) if found else Finding(name, Result.CONFIRMED, text)
+            yield different(name, found) if found else ClaimFinding(name, Result.CONFIRMED, text)

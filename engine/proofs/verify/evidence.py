@@ -15,35 +15,35 @@ from engine.config.schema import RunConfig
 from engine.model.devices import environment, resolve_device
 from engine.model.numerics import set_fp32_matmul
 from engine.model.transformer import Network
-from engine.proofs.verify.finding import COARSE, Record, Unknown
-from engine.runs.lineage import INIT_FROM, at_hand
+from engine.proofs.verify.finding import COARSE, Record, Uncheckable
+from engine.runs.lineage import INIT_FROM, find_origin_run
 from engine.runs.reader import RunReader
-from engine.runs.record_version import redefined
+from engine.runs.record_version import redefined_fields
 from engine.tasks.task import Task, task_of_run
 from engine.training import checkpoint
-from engine.training.assemble import EXACT_IF_SAME, built
-from engine.training.init_from import InitFrom
+from engine.training.assemble import EXACT_IF_SAME, build_network
+from engine.training.init_from import ParentCheckpoint
 
 
 class Evidence:
     def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
-        self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
+        self.reader, self.data_dir, self.requested_device, self.steps = reader, data_dir, device, steps
         self.status, self.summary, self.state = reader.status, reader.raw("summary"), reader.state
         self.origin, self.attempts = reader.run.origin, reader.environment.attempts
-        self.scored: dict[Path, Record] = {}  # checkpoint → its scores, computed once
+        self.scores_by_checkpoint: dict[Path, Record] = {}  # checkpoint → its scores, computed once
 
     @property
     def config(self) -> RunConfig:
         return self.reader.config
 
     @cached_property
-    def redefined(self) -> frozenset[str]:
+    def redefined_fields(self) -> frozenset[str]:
         """Fields and checks that the version which recorded the run defined differently; they are not compared."""
-        return redefined(self.reader.run.records, self.config.task.name, self.config.data.tokenizer)
+        return redefined_fields(self.reader.run.records, self.config.task.name, self.config.data.tokenizer)
 
-    def not_compared(self, *fields: str) -> str:
+    def redefinition_note(self, *fields: str) -> str:
         """Return a note that names those of these fields that were redefined; else ""."""
-        found = [field for field in fields if field in self.redefined]
+        found = [field for field in fields if field in self.redefined_fields]
         return (
             tr("; not compared (defined differently by an older version): {found}", found=", ".join(found))
             if found
@@ -67,15 +67,15 @@ class Evidence:
         return self.state == "finished"
 
     @property
-    def end(self) -> int:
+    def end_step(self) -> int:
         step = self.status.step
         if "step" not in self.status.model_fields_set:
-            raise Unknown(tr("status.json does not say at which step the run ended"))
+            raise Uncheckable(tr("status.json does not say at which step the run ended"))
         return step
 
     @cached_property
     def device(self) -> torch.device:
-        wished = self.wished
+        wished = self.requested_device
         if wished == "auto" and self.attempts:
             with_index = (self.attempts[-1].device or "auto").split(" ")[0]
             try:
@@ -121,19 +121,19 @@ class Evidence:
         return task_of_run(self.reader, self.data_dir)
 
     @cached_property
-    def parent(self) -> InitFrom:
-        """The run that it started from, found by name or id; raises `Unknown` if it or the checkpoint is missing."""
+    def parent(self) -> ParentCheckpoint:
+        """The run that it started from, found by name or id; `Uncheckable` if it or the checkpoint is missing."""
         origin = self.origin
         assert origin is not None
-        reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
+        reader = find_origin_run(origin, self.config.train.init_from, self.reader.path.parent)
         if reader is None:
-            raise Unknown(tr("parent run '{name}' cannot be found", name=origin.name))
+            raise Uncheckable(tr("parent run '{name}' cannot be found", name=origin.name))
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
-            found = InitFrom.find(asked, self.reader.path.parent)
+            found = ParentCheckpoint.find(asked, self.reader.path.parent)
         except InputError as error:
-            raise Unknown(
+            raise Uncheckable(
                 tr(
                     "parent run '{name}' no longer has the checkpoint this run started from: {error}",
                     name=reader.name,
@@ -144,43 +144,45 @@ class Evidence:
         return found
 
     @cached_property
-    def saved(self) -> list[Path]:
-        return [folder for folder in checkpoint.steps_saved(self.reader.path) if checkpoint.damage(folder) is None]
+    def intact_checkpoints(self) -> list[Path]:
+        return [
+            folder for folder in checkpoint.step_folders(self.reader.path) if checkpoint.find_damage(folder) is None
+        ]
 
     def folder_of(self, step: int) -> Path | None:
         wanted = checkpoint.folder_name(step)
-        return next((folder for folder in self.saved if folder.name == wanted), None)
+        return next((folder for folder in self.intact_checkpoints if folder.name == wanted), None)
 
     def network(self, which: str) -> tuple[Network, int]:
         model, _, step = checkpoint.load_network(self.reader, which, self.device)
         return model, step
 
-    def fresh(self) -> Network:
-        """The model before its first step: from the seed, or from the run that it started from. `Unknown`: neither the
-        other run's weights nor its own first checkpoint is available.
+    def initial_network(self) -> Network:
+        """The model before its first step: from the seed, or from the run that it started from. `Uncheckable`: neither
+        the other run's weights nor its own first checkpoint is available.
         """
-        capabilities.require(self.config, str(self.reader.path / "config.toml"))
-        model = built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
+        capabilities.require_valid(self.config, str(self.reader.path / "config.toml"))
+        model = build_network(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
         if self.origin is None:
             return model
         first = self.folder_of(0)
         try:
             self.parent.copy_weights(model, self.config)
-        except Unknown:
+        except Uncheckable:
             if first is None:
                 raise
             checkpoint.load_weights(model, first / checkpoint.WEIGHTS)
         return model
 
     @contextmanager
-    def process(self) -> Iterator[None]:
+    def process_settings(self) -> Iterator[None]:
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(self.config.train.threads or threads)
             set_fp32_matmul(self.config.train.fp32_matmul)
             yield
         except InputError as error:
-            raise Unknown(str(error)) from None
+            raise Uncheckable(str(error)) from None
         finally:
             torch.set_num_threads(threads)
             set_fp32_matmul("exact")

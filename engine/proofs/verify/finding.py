@@ -9,10 +9,10 @@ from typing import Any
 
 from engine.base.language import tr
 from engine.config.measures import MEASURES
-from engine.runs.files import flat, line
+from engine.runs.files import flat_items, json_line
 
 LISTED = 4  # differences of a claim in its text
-LONGEST = 60  # characters of a value
+MAX_VALUE = 60  # characters of a value
 Record = dict[str, Any]  # as in its file
 
 
@@ -40,7 +40,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimFinding:
     """A claim and its result; `text` says what was compared and how closely it agrees, or what differs, or why it could
     not be checked.
     """
@@ -51,23 +51,25 @@ class Finding:
     differences: tuple[Difference, ...] = ()
 
 
-def different(claim: str, found: Sequence[Difference]) -> Finding:
+def different(claim: str, found: Sequence[Difference]) -> ClaimFinding:
     """Return the finding on a claim with at least one difference."""
     more = tr("; and {n} more", n=len(found) - LISTED) if len(found) > LISTED else ""
-    return Finding(claim, Result.DIFFERS, "; ".join(map(str, found[:LISTED])) + more, tuple(found))
+    return ClaimFinding(claim, Result.DIFFERS, "; ".join(map(str, found[:LISTED])) + more, tuple(found))
 
 
-class Unknown(Exception):
-    """A claim cannot be checked here; says why."""
+class Uncheckable(Exception):
+    """A claim cannot be checked here; the message says why."""
 
 
 Outcome = tuple[str, Sequence[Difference]]  # what was compared and how closely it agrees, and what differs
 
 
-CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # fields that cannot be repeated
+UNREPEATABLE_FIELDS = frozenset(
+    ("seconds", "tokens_per_second", "device_load", "memory_bytes")
+)  # fields that cannot be repeated
 # Field → (relative, absolute) tolerance elsewhere than where the run was made.
 TOLERANCES: Mapping[str, tuple[float, float]] = {
-    **{measure.key: measure.tolerance for measure in MEASURES if not measure.probe},
+    **{measure.key: measure.tolerance for measure in MEASURES if not measure.is_probe},
     "probes": (0.0, 0.05),
     "floor": (0.0, 1e-9),
     "profile": (2e-3, 1e-3),
@@ -78,7 +80,7 @@ COARSE = 10.0  # factor if products are rounded to bf16 or TF32
 
 
 def as_recorded(record: Mapping[str, Any]) -> Record:
-    read: Record = json.loads(line(record))
+    read: Record = json.loads(json_line(record))
     return read
 
 
@@ -99,22 +101,22 @@ def differences(
     *,
     exact: bool,
     factor: float = 1.0,
-    skip: frozenset[str] = CLOCKS,
+    skip: frozenset[str] = UNREPEATABLE_FIELDS,
 ) -> list[Difference]:
     """Return the differences of a record from the same one computed now; fields that it lacks are no difference, nor
-    are those of `skip`. `where` is said with each, e.g. `at step 500`.
+    are those of `skip`. `where` is appended to each, e.g. `at step 500`.
     """
-    now = dict(flat(as_recorded(found)))
+    now = dict(flat_items(as_recorded(found)))
     return [
         Difference(f"{field} {where}".strip(), value, now.get(field))
-        for field, value in flat(recorded)
+        for field, value in flat_items(recorded)
         if field.split(".")[0] not in skip and not same_value(field, value, now.get(field), exact=exact, factor=factor)
     ]
 
 
 def _shown(value: Any) -> str:
     text = tr("nothing") if value is None else str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
 def _is_number(value: Any) -> bool:

@@ -4,15 +4,15 @@ import re
 
 from engine.base.errors import InputError
 from engine.base.language import tr, trn
-from engine.config.keys import edits, fixed_settings
+from engine.config.keys import changed_settings, fixed_settings
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Outcome, Unknown, as_recorded, differences
+from engine.proofs.verify.finding import Difference, Outcome, Uncheckable, as_recorded, differences
 from engine.runs.files import read_json
-from engine.runs.lineage import drawn, split_init_from
+from engine.runs.lineage import chain_text, split_init_from
 from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
 
@@ -31,16 +31,16 @@ def config(evidence: Evidence) -> Outcome:
     vocabulary = asked.model.vocab_size or 0
     built = {"architecture": NETWORKS[asked.model.architecture].__name__, "fp32_matmul": asked.train.fp32_matmul}
     parameters = size.parameter_count(asked.model, vocabulary)
-    measured = "largest_batch" in recorded and "memory_bytes" not in evidence.redefined
+    measured = "largest_batch" in recorded and "memory_bytes" not in evidence.redefined_fields
     largest = BatchShape(**recorded["largest_batch"]) if measured else None
     computed = {
         "parameters": parameters,
         "components": size.parameters(asked.model, vocabulary),
         "built": built,
-        "flops_per_token": size.flops_per_token(asked.model, vocabulary, BatchShape.of(asked).rows),
+        "flops_per_token": size.flops_per_token(asked.model, vocabulary, BatchShape.from_config(asked).rows),
         "memory_bytes": memory_bytes(asked, vocabulary, largest),
     }
-    found = {key: value for key, value in computed.items() if key not in evidence.redefined}
+    found = {key: value for key, value in computed.items() if key not in evidence.redefined_fields}
     of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
     kept = {key: value for key, value in recorded.items() if key in found}
     wrong = [*differences(kept | {"built": of_built}, found, tr("in model.json"), exact=True, skip=frozenset())]
@@ -52,8 +52,8 @@ def config(evidence: Evidence) -> Outcome:
         for key in said
         if said[key] != here[key]
     ]
-    for folder in evidence.saved[-1:]:
-        for key, (was, now) in edits(checkpoint.settings_of(folder) or fixed_settings(asked), asked).items():
+    for folder in evidence.intact_checkpoints[-1:]:
+        for key, (was, now) in changed_settings(checkpoint.settings_of(folder) or fixed_settings(asked), asked).items():
             wrong.append(Difference(tr("{key} in config.toml", key=key), now, was, expected=True))
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
@@ -63,7 +63,7 @@ def config(evidence: Evidence) -> Outcome:
         threads = asked.train.threads or 1
         if attempt.threads != threads:
             wrong.append(Difference(tr("threads in environment.json"), attempt.threads, threads, expected=True))
-    older = evidence.not_compared("flops_per_token", "memory_bytes")
+    older = evidence.redefinition_note("flops_per_token", "memory_bytes")
     return tr(
         "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
     ), wrong
@@ -73,7 +73,7 @@ def tokenizer(evidence: Evidence) -> Outcome:
     """The run's tokenizer has the SHA-256 of data.json, and so has every checkpoint's."""
     noted = evidence.reader.raw("data").get("tokenizer_sha256")
     paths = [evidence.reader.path / checkpoint.TOKENIZER]
-    paths += [folder / checkpoint.TOKENIZER for folder in checkpoint.steps_saved(evidence.reader.path)]
+    paths += [folder / checkpoint.TOKENIZER for folder in checkpoint.step_folders(evidence.reader.path)]
     wrong = []
     for path in paths:
         where = path.relative_to(evidence.reader.path)
@@ -93,12 +93,12 @@ def tokenizer(evidence: Evidence) -> Outcome:
 
 
 def data(evidence: Evidence) -> Outcome:
-    """The corpus, made or read again, has the hashes, sizes and lines of data.json."""
-    with evidence.process():
+    """The corpus, made or read again, has the hashes, sizes and floors of data.json."""
+    with evidence.process_settings():
         found = as_recorded(evidence.task.facts(evidence.config).dump())
     recorded = evidence.reader.raw("data")
     wrong = [Difference(tr("{key} in data.json", key=key), None, found[key]) for key in ALWAYS if key not in recorded]
-    skip = ELSEWHERE | {"sha256"} | evidence.redefined
+    skip = ELSEWHERE | {"sha256"} | evidence.redefined_fields
     facts = differences(recorded, found, tr("in data.json"), exact=evidence.exact, skip=skip)
     wrong += [one for one in facts if not WORDED.match(one.what)]
     for split in sorted(found["sha256"].keys() | recorded.get("sha256", {}).keys()):
@@ -111,14 +111,14 @@ def data(evidence: Evidence) -> Outcome:
 
 def checkpoints(evidence: Evidence) -> Outcome:
     """Every checkpoint's files have the SHA-256 they were written with, and its tensors can be read."""
-    folders = checkpoint.steps_saved(evidence.reader.path)
+    folders = checkpoint.step_folders(evidence.reader.path)
     averages = [evidence.reader.path / "checkpoints" / name for name in checkpoint.AVERAGES]
     folders += [folder for folder in averages if folder.is_dir()]
     if not folders:
-        raise Unknown(tr("the run has no checkpoint"))
+        raise Uncheckable(tr("the run has no checkpoint"))
     wrong = []
     for folder in folders:
-        found = checkpoint.damage(folder)
+        found = checkpoint.find_damage(folder)
         try:
             for path in sorted(folder.glob("*.safetensors")) if found is None else ():
                 checkpoint.saved_shapes(path)
@@ -135,12 +135,12 @@ def checkpoints(evidence: Evidence) -> Outcome:
 
 def states(evidence: Evidence) -> Outcome:
     """Each checkpoint agrees with the metrics about its step."""
-    if not evidence.saved:
-        raise Unknown(tr("the run has no intact checkpoint"))
+    if not evidence.intact_checkpoints:
+        raise Uncheckable(tr("the run has no intact checkpoint"))
     wrong: list[Difference] = []
     tokens = {record["step"]: record.get("tokens") for record in evidence.train}
     scored = {record["step"]: record for record in evidence.validation}
-    for folder in evidence.saved:
+    for folder in evidence.intact_checkpoints:
         state = TrainerState.from_json(read_json(folder / checkpoint.STATE))
         if checkpoint.folder_name(state.step) != folder.name:
             named = int(folder.name.removeprefix("step-"))
@@ -161,7 +161,7 @@ def states(evidence: Evidence) -> Outcome:
     return trn(
         "steps, tokens and scores in {n} checkpoint match the metrics",
         "steps, tokens and scores in {n} checkpoints match the metrics",
-        len(evidence.saved),
+        len(evidence.intact_checkpoints),
     ), wrong
 
 
@@ -169,7 +169,7 @@ def lineage(evidence: Evidence) -> Outcome:
     """The first weights are those of the seed, or those that run.json says they are, by their SHA-256."""
     asked, origin = evidence.config.train.init_from, evidence.origin
     if (asked is None) != (origin is None):
-        found = Difference(tr("`from` in run.json"), None if origin is None else origin.shown, asked, expected=True)
+        found = Difference(tr("`from` in run.json"), None if origin is None else origin.label, asked, expected=True)
         return "", (found,)
     said, wrong = tr("weights drawn from its own seed"), []
     if origin is not None:
@@ -184,30 +184,30 @@ def lineage(evidence: Evidence) -> Outcome:
         now = parent.origin
         if now.sha256 != origin.sha256:
             if now.id != origin.id:
-                raise Unknown(
+                raise Uncheckable(
                     tr("run '{name}' is not the parent, only another run with the same name", name=parent.name)
                 )
             wrong.append(
-                Difference(tr("SHA-256 of the weights of {origin}", origin=origin.shown), origin.sha256, now.sha256)
+                Difference(tr("SHA-256 of the weights of {origin}", origin=origin.label), origin.sha256, now.sha256)
             )
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
                 wrong.append(Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), fault=differs))
             if now.id == origin.id and now.before != origin.before:
-                then, later = (one.shown if one is not None else None for one in (origin.before, now.before))
+                then, later = (one.label if one is not None else None for one in (origin.before, now.before))
                 wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), then, later))
         said = tr(
-            "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.shown, sha256=origin.sha256[:12]
+            "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.label, sha256=origin.sha256[:12]
         )
     folder = evidence.folder_of(0)
     if folder is not None and evidence.exact:
         saved = checkpoint.load_tensors(folder / checkpoint.WEIGHTS)
-        with evidence.process():
-            made = checkpoint.weights_of(evidence.fresh())
+        with evidence.process_settings():
+            made = checkpoint.weights_of(evidence.initial_network())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
         wrong += [
             Difference(tr("'{name}' at step 0", name=name), fault=tr("not the initial values")) for name in others
         ]
         said += tr("; the checkpoint at step 0 has them")
-    return said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", wrong
+    return said if origin is None else f"{said}: {chain_text(origin, evidence.reader.name)}", wrong

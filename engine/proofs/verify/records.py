@@ -12,12 +12,12 @@ from engine.base.language import tr, trn
 from engine.base.plain_files import open_plain, read_plain
 from engine.config.schemes import learning_rate
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Outcome, Record, Unknown, differences, same_value
+from engine.proofs.verify.finding import Difference, Outcome, Record, Uncheckable, differences, same_value
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
 from engine.runs.twins import fingerprint
 from engine.training import checkpoint
-from engine.training.trainer import better
+from engine.training.trainer import is_better
 
 AT_REST = ("finished", "stopped", "interrupted")  # status.json was written after the last record
 LISTED = 5  # differences of one kind that are listed
@@ -26,16 +26,16 @@ LISTED = 5  # differences of one kind that are listed
 def metrics(evidence: Evidence) -> Outcome:
     """metrics.jsonl has exactly the records that the config requires, in order."""
     log, evaluation = evidence.config.log.every, evidence.config.evaluation.every
-    wrong = [*_torn(evidence), *_rising(evidence.train), *_rising(evidence.validation)]
+    wrong = [*_damaged_lines(evidence), *_decreases(evidence.train), *_decreases(evidence.validation)]
     trained, scored = _steps(evidence.train), _steps(evidence.validation)
-    end = evidence.end if evidence.state in AT_REST else max([*trained, *scored, 0])
+    end = evidence.end_step if evidence.state in AT_REST else max([*trained, *scored, 0])
     steps = evidence.config.train.steps
     last = [steps] if 0 < steps <= end else []
-    wrong += _expected(tr("train records"), trained, log, end, required=last)
+    wrong += _schedule_differences(tr("train records"), trained, log, end, required=last)
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
-    wrong += _expected(tr("validation records"), scored, evaluation, end, required=done, optional=optional)
-    for folder in evidence.saved[-1:]:  # files shorter than it notes have lost records
+    wrong += _schedule_differences(tr("validation records"), scored, evaluation, end, required=done, optional=optional)
+    for folder in evidence.intact_checkpoints[-1:]:  # files shorter than it notes have lost records
         offsets = read_json(folder / checkpoint.STATE)["offsets"]
         for stream in ("metrics", "samples"):
             size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
@@ -70,7 +70,7 @@ def values(evidence: Evidence) -> Outcome:
     for record in evidence.validation:
         loss, perplexity = record.get("loss"), record.get("perplexity")
         if loss is None or perplexity is None:
-            continue  # it was no number
+            continue  # the loss was NaN or infinite
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
             what = tr("perplexity at step {step}", step=record["step"])
@@ -86,7 +86,7 @@ def metrics_hash(evidence: Evidence) -> Outcome:
             return "", (
                 Difference(tr("SHA-256 of losses and gradient norms"), fault=tr("missing, although the run finished")),
             )
-        raise Unknown(
+        raise Uncheckable(
             tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
         )
     found = fingerprint(evidence.reader.path)
@@ -99,17 +99,17 @@ def summary(evidence: Evidence) -> Outcome:
     if not evidence.summary:
         if evidence.validation and evidence.finished:
             return "", (Difference("summary.json", fault=tr("missing, although metrics.jsonl has scores")),)
-        raise Unknown(tr("nothing has been scored yet, so there is no summary"))
+        raise Uncheckable(tr("nothing has been scored yet, so there is no summary"))
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
     if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
-        raise Unknown(
+        raise Uncheckable(
             tr("the summary is from a later step than the last metrics: the run was resumed from an earlier step")
         )
     last, best = (records[-1] if records else None), None
     for record in records:
         held = None if best is None else ValidationRecord.read(best)
-        if better(ValidationRecord.read(record), held, evidence.config.evaluation.select):
+        if is_better(ValidationRecord.read(record), held, evidence.config.evaluation.select):
             best = record
     wrong = []
     for name, found in (("best", best), ("last", last)):
@@ -161,12 +161,12 @@ def events(evidence: Evidence) -> Outcome:
         wrong.append(Difference(tr("times the run was resumed"), resumed, due, expected=True))
     if evidence.state in AT_REST:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
-        if said != (evidence.state, evidence.end):
-            wrong.append(Difference(tr("last event"), said, (evidence.state, evidence.end), expected=True))
+        if said != (evidence.state, evidence.end_step):
+            wrong.append(Difference(tr("last event"), said, (evidence.state, evidence.end_step), expected=True))
     return tr("{n:,} in order; attempts: {attempt}", n=len(told), attempt=attempt), wrong
 
 
-def samples_kept(evidence: Evidence) -> Outcome:
+def sample_records(evidence: Evidence) -> Outcome:
     """samples.jsonl has a sample for exactly the steps that were due for one."""
     config = evidence.config.evaluation
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
@@ -175,10 +175,10 @@ def samples_kept(evidence: Evidence) -> Outcome:
         return tr("none were requested"), () if not steps else (
             Difference(tr("samples"), len(steps), 0, expected=True),
         )
-    end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
+    end = evidence.end_step if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
-    wrong = _expected(tr("samples"), whole, config.sample_every, end, required=done, optional=optional)
+    wrong = _schedule_differences(tr("samples"), whole, config.sample_every, end, required=done, optional=optional)
     return tr("{n:,}, one for every step that was due", n=len(steps)), wrong
 
 
@@ -186,7 +186,7 @@ def _steps(records: Sequence[Record]) -> list[int]:
     return [record["step"] for record in records]
 
 
-def _expected(
+def _schedule_differences(
     what: str, steps: Sequence[int], every: int, end: int, *, required: Sequence[int], optional: Sequence[int] = ()
 ) -> list[Difference]:
     for before, after in itertools.pairwise(steps):
@@ -219,7 +219,7 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step > 0 and step % every == 0
 
 
-def _rising(records: Sequence[Record]) -> Iterator[Difference]:
+def _decreases(records: Sequence[Record]) -> Iterator[Difference]:
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
@@ -231,8 +231,8 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
                 )
 
 
-def _torn(evidence: Evidence) -> Iterator[Difference]:
-    """Yield lines that are not records; a kill leaves a last line without its end."""
+def _damaged_lines(evidence: Evidence) -> Iterator[Difference]:
+    """Yield lines that are not records; a killed process may leave an unfinished last line."""
     for stream in ("metrics", "samples", "events"):
         path = evidence.reader.path / f"{stream}.jsonl"
         try:

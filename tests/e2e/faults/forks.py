@@ -21,7 +21,7 @@ from tui_transformer.cli.run import progress
 from tui_transformer.cli.work import ablate
 from tui_transformer.lab.reports import report
 from tui_transformer.lab.work import runner
-from tui_transformer.lab.work.plan import plan_of
+from tui_transformer.lab.work.plan import make_plan
 
 torch.set_num_threads(1)
 
@@ -29,7 +29,7 @@ torch.set_num_threads(1)
 def undrawn(what: str) -> None:
     """Pictures that say whose they are: real ones take a second each."""
     picture = f"<svg>{what}</svg>".encode()
-    report.rendered = lambda *_: {"svg": picture, "png": picture}  # type: ignore[attr-defined]
+    report.render = lambda *_: {"svg": picture, "png": picture}  # type: ignore[attr-defined]
 
 
 def forked(folder: str, words: list[str], k: int, error: int, output: str) -> dict[str, int]:
@@ -74,8 +74,8 @@ if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
-    progress.REFRESH = runner.LOOK = 0.02
-    ablate.measured = plan_of
+    progress.REFRESH = runner.POLL_INTERVAL = 0.02
+    ablate.measure_plan = make_plan
     warm_up()
     with forking():
         for line in sys.stdin:

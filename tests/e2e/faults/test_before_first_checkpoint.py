@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora")
 
 def checked_anew(patch: pytest.MonkeyPatch) -> None:
     """Runs make all their checks, whatever this process remembers."""
-    patch.setattr(inspector, "probed", run_checks.probed)
+    patch.setattr(inspector, "run_leak_probe", run_checks.probed)
     patch.setattr(inspector, "self_check", run_checks.self_check)
 
 
@@ -52,7 +52,7 @@ def die(*_: object, **__: object) -> None:
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 MOMENTS: dict[str, Plant] = {
-    "its folder has just appeared": lambda patch: patch.setattr(RunWriter, "status", die),
+    "its folder has just appeared": lambda patch: patch.setattr(RunWriter, "update_status", die),
     "its facts are being written": lambda patch: patch.setattr(RunWriter, "text", die),
     "it is ready": lambda patch: patch.setattr(Trainer, "begin", die),
     "its checks are being made": lambda patch: patch.setattr(inspector, "self_check", die),
@@ -147,13 +147,13 @@ class StopsSoon(Control):
         super().__init__()
         self.left = n
 
-    def heed(self) -> None:
+    def raise_if_stopped(self) -> None:
         self.left -= 1
         if self.left == 0:
-            from engine.runs.commands import Command
+            from engine.runs.commands import RunCommand
 
-            self.request(Command.STOP, "test")
-        super().heed()
+            self.request(RunCommand.STOP, "test")
+        super().raise_if_stopped()
 
 
 def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:

@@ -45,7 +45,7 @@ class Full:
     def look(self) -> None:
         """What is shown of it meanwhile."""
         reader = RunReader(self.run)
-        row = Feed(self.run.parent).look().rows[0]
+        row = Feed(self.run.parent).poll().rows[0]
         self.shown = {"status": reader.status, "row": row, "notice": notice(row, None).text}
         self.shown["events"] = list(reader.raw_lines("events"))
 

@@ -46,7 +46,7 @@ def test_a_run_stopped_while_being_prepared_ends_and_leaves_nothing(tmp_path, mo
         time.sleep(10 * PATIENCE)
 
     def work() -> int:
-        name = {"the corpus is read": "make_task", "the model is built": "built"}[moment]
+        name = {"the corpus is read": "make_task", "the model is built": "build_network"}[moment]
         pytest.MonkeyPatch().setattr(assembling, name, never)
         return run_command(tmp_path, "run", BRIEF)
 
@@ -108,12 +108,12 @@ def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
 
 def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> None:
     """Of a step that takes long, two thirds are the backward pass."""
-    from engine.runs.commands import Command
+    from engine.runs.commands import RunCommand
     from engine.training.assemble import assemble
 
     ready = assemble(BRIEF, runs_dir=tmp_path, name="run", device="cpu")
     forwards, heeds = [0], [0]
-    real, heed, step = Layer.forward, Control.heed, [False]
+    real, heed, step = Layer.forward, Control.raise_if_stopped, [False]
 
     def forward(self: Layer, *given: Any) -> Any:
         forwards[0] += step[0]
@@ -122,7 +122,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
     def heeded(self: Control) -> None:
         heeds[0] += step[0]
         if heeds[0] == 3:  # two layers forwards, then the first backwards
-            self.request(Command.STOP, "test")
+            self.request(RunCommand.STOP, "test")
         heed(self)
 
     def take(*given: Any, **named: Any) -> Any:
@@ -131,7 +131,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
 
     taken = ready.trainer.stepper.step
     monkeypatch.setattr(Layer, "forward", forward)
-    monkeypatch.setattr(Control, "heed", heeded)
+    monkeypatch.setattr(Control, "raise_if_stopped", heeded)
     monkeypatch.setattr(ready.trainer.stepper, "step", take)
     ended = ready.trainer.run()
     assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BRIEF.model.n_layers, 3)
@@ -143,6 +143,6 @@ def test_checking_for_stops_changes_no_number(tmp_path, monkeypatch) -> None:
     from engine.training import trainer
 
     train(tmp_path, "heeding", BRIEF)
-    monkeypatch.setattr(trainer, "heeding", lambda *_: nullcontext())
+    monkeypatch.setattr(trainer, "stop_checks_between_layers", lambda *_: nullcontext())
     train(tmp_path, "deaf", BRIEF)
     assert outcome(Path(tmp_path / "heeding")) == outcome(Path(tmp_path / "deaf"))

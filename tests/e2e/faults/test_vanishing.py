@@ -52,14 +52,14 @@ def test_a_run_whose_folder_vanishes_while_it_trains(tmp_path, capsys, monkeypat
 @pytest.mark.parametrize("how", ["removed", "moved"])
 def test_a_run_whose_folder_disappears_before_an_evaluation_says_so(tmp_path, capsys, monkeypatch, step, how) -> None:
     runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
-    real = Inspector.scores
+    real = Inspector.check_scores
 
     def scores(self: Inspector, record: dict[str, Any], at: int) -> None:
         if at == (step + 1) // 2 * 2:
             shutil.rmtree(runs / "a") if how == "removed" else (runs / "a").rename(elsewhere)
         real(self, record, at)
 
-    monkeypatch.setattr(Inspector, "scores", scores)
+    monkeypatch.setattr(Inspector, "check_scores", scores)
     assert main(training(runs, "--set", "evaluation.every=2")) == 1
     became = "vanished"
     if how == "moved":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.measures import MEASURE, MEASURES, Measure, family, how_far_back, probe, probe_name
+from engine.config.measures import MEASURES, MEASURES_BY_KEY, Measure, distance_text, family, probe_measure, probe_name
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "engine/config/measures.py"
@@ -19,16 +19,16 @@ NEW_ROW = """
 import sys
 from pathlib import Path
 import engine.config.measures as measures
-row = measures.Measure("novelty", "novelty", lower=False, charted=True, tabled=True, margin=0.1)
+row = measures.Measure("novelty", "novelty", lower_is_better=False, charted=True, tabled=True, margin=0.1)
 measures.MEASURES = (*measures.MEASURES, row)
-measures.MEASURE["novelty"] = row
+measures.MEASURES_BY_KEY["novelty"] = row
 
 from tests.tui_transformer.lab.analysis.studies import attention, cell, standings
 from tests.tui_transformer.lab.analysis.variants import entry
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.export import FORMATS
-from tui_transformer.lab.analysis.export import group_table
-from tui_transformer.lab.analysis.export import table
+from tui_transformer.lab.analysis.export import variant_comparison_table
+from tui_transformer.lab.analysis.export import comparison_table
 from tui_transformer.lab.analysis.chart_lines import CHARTED
 from tui_transformer.lab.work.study import EXPECTABLE
 root = Path(sys.argv[1])
@@ -41,8 +41,9 @@ print({
     "chart": row in CHARTED,
     "study": "novelty" in EXPECTABLE,
     "column": "novelty" in [column.key for column in columns([one], None)],
-    "export": "novelty, last" in FORMATS["csv"].write(table([one], None)),
-    "exported variants": "novelty, verdict" in FORMATS["csv"].write(group_table(list(found.values()), data=True)),
+    "export": "novelty, last" in FORMATS["csv"].write(comparison_table([one], None)),
+    "exported variants": "novelty, verdict"
+    in FORMATS["csv"].write(variant_comparison_table(list(found.values()), data=True)),
     "judged": row in found["other"].family.measures,
     "verdict": found["other"].judgement(row).kind,
 })
@@ -81,7 +82,7 @@ def tables(source: str) -> list[tuple[int, list[str]]]:
     literals = (
         node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Dict | ast.Tuple | ast.List | ast.Set)
     )
-    named = ((node.lineno, [key for key in constants(node) if key in MEASURE]) for node in literals)
+    named = ((node.lineno, [key for key in constants(node) if key in MEASURES_BY_KEY]) for node in literals)
     return [(line, keys) for line, keys in named if len(set(keys)) > MOST]
 
 
@@ -106,25 +107,32 @@ def test_a_second_table_would_be_found(source) -> None:
 
 
 def test_every_judged_measure_says_which_difference_matters() -> None:
-    assert len(MEASURE) == len(MEASURES)
+    assert len(MEASURES_BY_KEY) == len(MEASURES)
     for measure in MEASURES:
         assert not measure.judged or measure.margin > 0, measure.key
-        assert measure.probe or measure.tolerance > (0.0, 0.0), measure.key
-        assert json.loads(json.dumps(measure.exact.format(0.5))) and measure.brief.format(0.5)
+        assert measure.is_probe or measure.tolerance > (0.0, 0.0), measure.key
+        assert json.loads(json.dumps(measure.exact_format.format(0.5))) and measure.brief_format.format(0.5)
 
 
 def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
-    found = probe("recall<110")
-    assert (found.family, found.unit, found.amount(0.5)) == ("recall", "%", "50.0")
-    far = probe("recall>=110")
-    assert (found.name, found.title, how_far_back("recall<110")) == (*["near recall"] * 2, "under 110 characters back")
-    assert (far.name, far.key, how_far_back(far.key)) == ("far recall", "recall>=110", "110 or more characters back")
-    assert (probe("rhyme").name, MEASURE["loss"].title, probe("a<b").name) == ("rhyme", "loss", "a<b")
+    found = probe_measure("recall<110")
+    assert (found.family, found.unit, found.format_value(0.5)) == ("recall", "%", "50.0")
+    far = probe_measure("recall>=110")
+    assert (found.name, found.title, distance_text("recall<110")) == (*["near recall"] * 2, "under 110 characters back")
+    assert (far.name, far.key, distance_text(far.key)) == ("far recall", "recall>=110", "110 or more characters back")
+    assert (probe_measure("rhyme").name, MEASURES_BY_KEY["loss"].title, probe_measure("a<b").name) == (
+        "rhyme",
+        "loss",
+        "a<b",
+    )
     assert family("recall>=110") == "recall" and family("<odd") == "<odd"
-    assert Measure("a", "a").amount(2e6) == "2e+06"
+    assert Measure("a", "a").format_value(2e6) == "2e+06"
 
 
 def test_a_probe_of_a_distance_is_named_in_words_and_keeps_its_key() -> None:
-    assert (probe("recall<110").name, probe("recall>=110").name) == ("near recall", "far recall")
-    assert probe("recall<110").key == "recall<110" and probe("rhyme").name == probe_name("rhyme") == "rhyme"
+    assert (probe_measure("recall<110").name, probe_measure("recall>=110").name) == ("near recall", "far recall")
+    assert (
+        probe_measure("recall<110").key == "recall<110"
+        and probe_measure("rhyme").name == probe_name("rhyme") == "rhyme"
+    )
     assert [probe_name(odd) for odd in ("<odd", "a<b", "a<1<2")] == ["<odd", "a<b", "a<1<2"]

@@ -20,19 +20,19 @@ from engine.config.schemes import (
     SCHEDULES,
     SCHEMES,
     Scheme,
-    in_words,
+    describe_scheme,
     learning_rate,
 )
 from engine.config.sections import OptimizerConfig
 from engine.model.heads import SELF_ATTENTION
-from engine.model.layers import ACTIVATION, NORM
+from engine.model.layers import ACTIVATION_FUNCTIONS, NORM_BUILDERS
 from engine.model.positions import BUILDERS, PositionScheme, make_schemes
-from engine.model.size import kept_numbers, parameters, stacks, training_kernel
+from engine.model.size import optimizer_state_numbers, parameters, stacks, training_kernel
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.optimizer import OPTIMIZER, state_names
-from engine.training.self_check import check_reference, scheduled, small_copy
+from engine.training.optimizer import OPTIMIZER_BUILDERS, state_names
+from engine.training.self_check import check_reference, scheduled_rate, small_copy
 from tests.engine.model.cells import BASE, VOCAB
 from tui_transformer.lab.reports.languages import LANGUAGES
 
@@ -43,9 +43,9 @@ NOTHING = {("model.position", "none"), ("model.norm", "none")}
 REGISTRIES = {
     "model.position": BUILDERS,
     "model.attention": SELF_ATTENTION,
-    "model.norm": NORM,
-    "model.activation": ACTIVATION,
-    "optimizer.kind": OPTIMIZER,
+    "model.norm": NORM_BUILDERS,
+    "model.activation": ACTIVATION_FUNCTIONS,
+    "optimizer.kind": OPTIMIZER_BUILDERS,
     "optimizer.schedule": {name: schedule.rate for name, schedule in SCHEDULES.items()},
 }
 LISTED = {
@@ -71,7 +71,7 @@ def test_the_table_has_what_a_config_takes_and_what_is_computed(key: str) -> Non
 def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key: str, name: str) -> None:
     scheme: Scheme = SCHEMES[key][name]
     nothing = (key, name) in NOTHING
-    assert scheme.sentence and scheme.sentence[-1] not in ".:" and scheme.sentence in in_words(key, name)
+    assert scheme.sentence and scheme.sentence[-1] not in ".:" and scheme.sentence in describe_scheme(key, name)
     assert bool(scheme.citation) or nothing
     assert not scheme.citation or scheme.citation[-4:].isdigit()
     model = BASE.model
@@ -82,15 +82,18 @@ def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key:
         assert all(title.values()) == (not nothing)
         assert all(label.values()) == (not nothing and name != "global")
     if isinstance(scheme, type(ATTENTIONS["global"])):
-        assert all(scheme.seen_title[code] and scheme.seen(model, True) for code in LANGUAGES) == scheme.scores
-        assert scheme.sees(model, True) != scheme.sees(model, False)
-        least = scheme.saves_from(model)
+        assert (
+            all(scheme.visible_title[code] and scheme.visible_formula(model, True) for code in LANGUAGES)
+            == scheme.has_scores
+        )
+        assert scheme.visible_text(model, True) != scheme.visible_text(model, False)
+        least = scheme.break_even_context(model)
         assert (least == 0) == (name == "global") and (least is None or least >= 0)
         assert {"auto", "reference"} < set(scheme.backends) | {"chunked"} and training_kernel(model, True, 20)
     if key == "model.norm":
-        assert scheme.parameters(model) >= 0 and scheme.kept >= 1
+        assert scheme.parameters(model) >= 0 and scheme.saved_tensors >= 1
     if key == "model.activation":
-        assert scheme.maps >= 1 and (scheme.kept >= 1 or scheme.keeps_output)
+        assert scheme.expansion >= 1 and (scheme.saved_numbers >= 1 or scheme.saves_output)
     if key == "optimizer.kind":
         assert min(scheme.moments(BASE.optimizer)) >= 0
 
@@ -109,11 +112,11 @@ def test_what_a_position_says_of_itself_is_what_its_class_does(name: str) -> Non
     assert bool(position.adds) == (position.acts_on in ("scores", "content"))
     near, far = torch.arange(9)[None], torch.arange(11, 20)[None]
     bias = scheme.bias(near, near)
-    assert bias is None or torch.equal(bias, scheme.bias(far, far)) == scheme.by_distance
+    assert bias is None or torch.equal(bias, scheme.bias(far, far)) == scheme.bias_by_distance
     stack = stacks(model)[0]
     built = sum(p.numel() for p in make_schemes(model, 1, stack.longest, causal=True)[0].parameters())
     assert position.parameters(model, stack) == built * (1 if scheme.shared else stack.layers)
-    assert (position.products(model, training_kernel(model, True, 20)) > 0) <= position.learned
+    assert (position.multiply_adds(model, training_kernel(model, True, 20)) > 0) <= position.learned
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
@@ -121,8 +124,8 @@ def test_an_attention_without_scores_has_no_bias_and_drops_no_weights(name: str)
     for position, row in POSITIONS.items():
         model = ModelConfig(attention=name, position=position)
         refusal = capabilities.check(BASE.model_copy(update={"model": model}))
-        assert (refusal is None) == (ATTENTIONS[name].scores or not row.adds)
-        assert (model.attention_dropout > 0.0) == ATTENTIONS[name].scores
+        assert (refusal is None) == (ATTENTIONS[name].has_scores or not row.adds)
+        assert (model.attention_dropout > 0.0) == ATTENTIONS[name].has_scores
 
 
 @pytest.mark.parametrize("change", [*({"activation": n} for n in ACTIVATIONS), *({"norm": n} for n in NORMS)], ids=str)
@@ -150,7 +153,7 @@ def test_every_schedule_equals_its_second_implementation(name: str) -> None:
         if any(rule.broken(config) for rule in SCHEDULES[name].rules):
             continue
         rates = [learning_rate(config, step, 100) for step in range(1, 101)]
-        assert rates == pytest.approx([scheduled(config, step, 100) for step in range(1, 101)], abs=1e-15)
+        assert rates == pytest.approx([scheduled_rate(config, step, 100) for step in range(1, 101)], abs=1e-15)
         assert all(math.isfinite(rate) and config.min_lr <= rate <= config.lr for rate in rates[10:])
 
 
@@ -173,7 +176,7 @@ def assert_keeps_what_its_row_says(optimizer: torch.optim.Optimizer, model: torc
         assert all(moment.shape == weight.shape for moment in moments)
         assert set(optimizer.state.get(weight, {})) == set(kept[weight])
     all_kept = sum(v.numel() for state in optimizer.state.values() for key, v in state.items() if key != "step")
-    assert kept_numbers(config, model.vocab_size) == all_kept
+    assert optimizer_state_numbers(config, model.vocab_size) == all_kept
 
 
 def test_the_documentation_names_every_scheme_with_its_paper() -> None:

@@ -16,8 +16,8 @@ from engine.data.tokenizers import AnyTokenizer
 from engine.model.transformer import Network
 from engine.tasks.task import Task
 from tests.legal_cells import legal_cells
-from tui_transformer.lab.play.writers import Writer
-from tui_transformer.lab.reports.languages import LANGUAGES, language
+from tui_transformer.lab.play.writers import ModelWriter
+from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
 
 ROOT = Path(engine.__path__[0]).parent
 PRODUCT = [file for room in (engine, tui_transformer) for file in Path(room.__path__[0]).rglob("*.py")]
@@ -47,7 +47,7 @@ def test_every_task_has_a_legal_network_whose_examples_are_as_long_as_it_says() 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_a_report_calls_each_task_by_words_of_its_own(code: str) -> None:
-    words = [language(code).word(name) for name in TASKS]
+    words = [load_report_language(code).translate_term(name) for name in TASKS]
     assert len(set(words)) == len(TASKS)
     assert code == "en" or not set(words) & set(TASKS)
 
@@ -55,7 +55,7 @@ def test_a_report_calls_each_task_by_words_of_its_own(code: str) -> None:
 def test_an_unknown_objective_is_taken_for_what_most_have_in_common() -> None:
     for name in ("a later version's", "", None, ["next-token"]):
         task = task_named(name)
-        assert (task.unit, task.continues, task.corpus, task.rows) == ("character", False, "text", "")
+        assert (task.unit, task.continues, task.corpus, task.row_name) == ("character", False, "text", "")
 
 
 def reads_the_kind(tree: ast.AST) -> bool:
@@ -101,7 +101,7 @@ def test_only_the_config_reads_the_kind_and_nobody_asks_for_the_class_of_a_netwo
     assert len(reads) <= 4 and any(name.endswith("schema.py") for name in reads), reads
     for task in TASKS.values():
         assert resolve_name(task.task)  # so that all classes are there
-    known = {kind for base in (Network, AnyTokenizer, Task, TaskKind, Objective, Writer) for kind in family(base)}
+    known = {kind for base in (Network, AnyTokenizer, Task, TaskKind, Objective, ModelWriter) for kind in family(base)}
     homes = {(f"{kind.__module__.replace('.', '/')}.py", kind.__name__) for kind in known}
     names = {name for _, name in homes}
     assert {"DecoderLM", "BpeTokenizer", "QuestionTask", "Masked", "SentinelSpans", "SpanWriter"} <= names

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.data.baselines import ADD, sentence_losses
+from engine.data.baselines import PSEUDO_COUNT, sentence_losses
 
 VOCAB = 5
 SENTENCES = st.lists(st.lists(st.integers(0, VOCAB - 1), max_size=6), min_size=1, max_size=8)
@@ -26,11 +26,11 @@ def by_hand(train: list[list[int]], held_out: list[list[int]]) -> tuple[float, f
             singles[after] += 1
             pairs[before, after] += 1
             firsts[before] += 1
-    total = sum(singles.values()) + ADD * (VOCAB + 1)
+    total = sum(singles.values()) + PSEUDO_COUNT * (VOCAB + 1)
     unigram, bigram = [], []
     for sentence in held_out:
         for before, after in zip(["start", *sentence], [*sentence, "end"], strict=True):
-            share = (singles[after] + ADD) / total
+            share = (singles[after] + PSEUDO_COUNT) / total
             unigram.append(-math.log(share))
             bigram.append(-math.log((pairs[before, after] + share) / (firsts[before] + 1)))
     return sum(unigram) / len(unigram), sum(bigram) / len(bigram)

@@ -6,7 +6,7 @@ import torch
 
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.loader import TextBatches, boundary_of, places_of, training_batches
+from engine.data.loader import TextBatches, boundary_token, token_positions, training_batches
 from engine.data.objectives import IGNORED, make_objective
 from engine.data.sources import END_OF_TEXT
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, bpe_of, read_tokenizer
@@ -31,7 +31,7 @@ def test_it_is_one_token_of_byte_pairs_and_never_merged(tmp_path) -> None:
     assert tokenizer.end_of_text == tokenizer.vocab_size - 1
     ids = tokenizer.encode(TEXT)
     assert int((ids == tokenizer.end_of_text).sum()) == len(DOCUMENTS) and tokenizer.decode(ids) == TEXT
-    assert not any(b"end" in piece for piece in tokenizer.pieces[:-1])
+    assert not any(b"end" in piece for piece in tokenizer.token_bytes[:-1])
     assert bpe_of([TEXT * 3], 300).sha256 == tokenizer.sha256  # from the cache
     (tmp_path / "t.json").write_text(tokenizer.to_json())
     assert read_tokenizer(tmp_path / "t.json").target.end_of_text == tokenizer.end_of_text
@@ -72,7 +72,7 @@ def test_each_document_is_scored_as_if_alone(batch_size: int) -> None:
     model = build_model(made.model, 12, 1, torch.device("cpu"))
     tokens = torch.randint(0, 9, (60,), generator=torch.Generator().manual_seed(3))
     tokens[[4, 5, 30, 59]] = END
-    ends = places_of(tokens, END)
+    ends = token_positions(tokens, END)
     scores = score_tokens(model, tokens, context=8, stride=4, batch_size=batch_size, ends=ends)
     alone = [
         score_tokens(model, part, context=8, stride=4, batch_size=1).nll
@@ -84,9 +84,9 @@ def test_each_document_is_scored_as_if_alone(batch_size: int) -> None:
 
 def test_a_setting_lets_windows_see_across() -> None:
     tokenizer = BpeTokenizer([], end_of_text=True)
-    assert boundary_of(config(), tokenizer) == 256
-    assert boundary_of(config(across_documents=True), tokenizer) is None
-    assert boundary_of(config(), CharacterTokenizer("ab")) is None
+    assert boundary_token(config(), tokenizer) == 256
+    assert boundary_token(config(across_documents=True), tokenizer) is None
+    assert boundary_token(config(), CharacterTokenizer("ab")) is None
     tokens, across = torch.full((100,), END), config(across_documents=True)
     batches = training_batches(tokens, across, make_objective(across, 10))
     assert batches.batch(1, 0).n_targets == batches.batch(1, 0).targets.numel()

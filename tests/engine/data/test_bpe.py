@@ -18,7 +18,7 @@ from engine.data.tokenizers import BpeTokenizer
 from engine.data.tokenizers import bpe as module
 
 TEXTS = ["the cat sat on the mat\n", "the other cats sat there\n", "Grüße, 世界! 🎭👩‍👩‍👧 the end\n"] * 30
-TRAINED = BpeTokenizer.trained(TEXTS, 296)
+TRAINED = BpeTokenizer.train(TEXTS, 296)
 ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
 AWKWARD = [
     "",
@@ -73,19 +73,19 @@ def test_ids_past_the_vocabulary_decode_to_a_mark() -> None:
 
 def test_the_first_256_tokens_are_the_bytes_and_the_rest_join_earlier_ones() -> None:
     assert [TRAINED.bytes_of(byte) for byte in range(256)] == [bytes([byte]) for byte in range(256)]
-    assert TRAINED.vocab_size == 296 and len(set(TRAINED.pieces)) == 296
+    assert TRAINED.vocab_size == 296 and len(set(TRAINED.token_bytes)) == 296
     assert len(TRAINED.encode("the cat sat on the mat\n")) < 10
 
 
 def test_what_it_has_learned_it_takes() -> None:
-    assert b" the" in TRAINED.pieces
-    assert TRAINED.encode(" the").tolist() == [TRAINED.pieces.index(b" the")]
+    assert b" the" in TRAINED.token_bytes
+    assert TRAINED.encode(" the").tolist() == [TRAINED.token_bytes.index(b" the")]
 
 
 def test_the_order_of_the_texts_does_not_matter() -> None:
-    assert BpeTokenizer.trained(TEXTS[::-1], 296).sha256 == TRAINED.sha256
-    assert BpeTokenizer.trained(iter(TEXTS), 296).to_json() == TRAINED.to_json()
-    assert BpeTokenizer.trained(TEXTS, 290).sha256 != TRAINED.sha256
+    assert BpeTokenizer.train(TEXTS[::-1], 296).sha256 == TRAINED.sha256
+    assert BpeTokenizer.train(iter(TEXTS), 296).to_json() == TRAINED.to_json()
+    assert BpeTokenizer.train(TEXTS, 290).sha256 != TRAINED.sha256
 
 
 PROGRAM = """
@@ -131,25 +131,23 @@ def test_many_batches_are_one_list() -> None:
 
 
 def test_a_small_text_gives_a_small_vocabulary() -> None:
-    assert BpeTokenizer.trained(["ab"], 5000).vocab_size == 256
-    assert max(map(len, BpeTokenizer.trained(["=" * 5000] * 3, 400).pieces)) <= 64
+    assert BpeTokenizer.train(["ab"], 5000).vocab_size == 256
+    assert max(map(len, BpeTokenizer.train(["=" * 5000] * 3, 400).token_bytes)) <= 64
 
 
 @pytest.mark.parametrize("size", [-1, 0, 256, 1_000_001])
 def test_sizes_that_cannot_be_are_refused(size: int) -> None:
     with pytest.raises(InputError, match="data.bpe_size"):
-        BpeTokenizer.trained(TEXTS, size)
+        BpeTokenizer.train(TEXTS, size)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""]])
 def test_no_text_is_refused(texts: list[str]) -> None:
     with pytest.raises(InputError, match="no text to train"):
-        BpeTokenizer.trained(texts, 300)
+        BpeTokenizer.train(texts, 300)
 
 
-@pytest.mark.parametrize(
-    "act", [TRAINED.encode, lambda t: TRAINED.encode_all([t]), lambda t: TRAINED.trained([t], 300)]
-)
+@pytest.mark.parametrize("act", [TRAINED.encode, lambda t: TRAINED.encode_all([t]), lambda t: TRAINED.train([t], 300)])
 def test_half_a_surrogate_pair_is_named(act) -> None:
     with pytest.raises(InputError, match=r"U\+D83C at character 3"):
         act("ab\ud83c")
@@ -175,7 +173,7 @@ def test_multi30k_is_learned_in_20_seconds_and_encoded_in_5(real_data: Path) -> 
         raw = (real_data / "multi30k" / f"train.{language}.gz").read_bytes()
         texts += gzip.decompress(raw).decode().splitlines()
     start = time.perf_counter()
-    tokenizer = BpeTokenizer.trained(texts, 8000)
+    tokenizer = BpeTokenizer.train(texts, 8000)
     trained = time.perf_counter()
     ids = tokenizer.encode_all(texts)
     encoded = time.perf_counter()

@@ -13,7 +13,7 @@ from engine.data import cache
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path))
-    monkeypatch.setattr(cache, "SMALLEST", 10)
+    monkeypatch.setattr(cache, "MIN_CACHED_LENGTH", 10)
     return tmp_path / "tokens"
 
 
@@ -29,7 +29,7 @@ pieces.calls = 0
 
 
 def tokens(text: str = "t", tokenizer: str = "k", length: int = 1000) -> torch.Tensor:
-    return torch.from_numpy(cache.tokens_of(length, text, tokenizer, pieces))
+    return torch.from_numpy(cache.cached_tokens(length, text, tokenizer, pieces))
 
 
 def test_a_text_is_encoded_once_and_then_found(folder) -> None:
@@ -84,7 +84,7 @@ def test_writing_to_the_tokens_does_not_reach_the_file(folder) -> None:
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeypatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(cache, "SMALLEST", 10)
+    monkeypatch.setattr(cache, "MIN_CACHED_LENGTH", 10)
     assert tokens().tolist() == IDS.tolist()
 
 

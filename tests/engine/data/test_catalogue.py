@@ -16,7 +16,7 @@ from engine.data.parallel.pairs import ParallelCorpus
 
 def test_every_registered_corpus_is_listed_once() -> None:
     assert all(name == entry.name for name, entry in CORPORA.items())
-    loaded = {name for kind in KINDS.values() for name in kind.named}
+    loaded = {name for kind in KINDS.values() for name in kind.named_loaders}
     from_hub = {name for name, entry in CORPORA.items() if entry.hub and entry.kind == "text"}
     assert loaded == set(CORPORA) - {"tiny-shakespeare", "ag-news"} - from_hub  # those two are read as one's own
     assert sorted(name for kind in KINDS for name in names_of(kind)) == sorted(CORPORA)
@@ -26,7 +26,7 @@ def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> Non
     generated = CorpusEntry("made-up", "pairs", "generated pairs", languages=("en", "de"))
     monkeypatch.setitem(CORPORA, "made-up", generated)
     first = CORPORA[names_of("pairs")[0]]
-    assert first.remotes == () and CORPORA["made-up"].words == "pairs, en → de"
+    assert first.remotes == () and CORPORA["made-up"].kind_label == "pairs, en → de"
     assert names_of("text")[0] == "playlets" and CORPORA["playlets"].characters == 64
     assert names_of("documents") == ["biographies", "biographies-named", "cs224n-birthplaces"]
 
@@ -83,35 +83,39 @@ def test_a_corpus_is_here_when_a_folder_has_all_of_its_files(tmp_path) -> None:
     entry = CORPORA["multi30k"]
     first, second = tmp_path / "a", tmp_path / "b"
     touch(first, *(remote.file for remote in entry.remotes[:-1]))
-    assert entry.found([first, second]) is None
+    assert entry.find_files([first, second]) is None
     touch(second, *(remote.file for remote in entry.remotes))
-    assert entry.found([first, second]) == second / "multi30k"
+    assert entry.find_files([first, second]) == second / "multi30k"
     touch(first, "tiny-shakespeare/input.txt")
-    assert CORPORA["tiny-shakespeare"].found([second, first]) == first / "tiny-shakespeare" / "input.txt"
+    assert CORPORA["tiny-shakespeare"].find_files([second, first]) == first / "tiny-shakespeare" / "input.txt"
 
 
 def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path) -> None:
     entry = CORPORA["tatoeba-en-de"]
-    assert entry.found([tmp_path]) is None
+    assert entry.find_files([tmp_path]) is None
     touch(tmp_path, "tatoeba-en-de/deu.tsv")
     lines = [f"{i} cats sleep\t{i} Katzen schlafen\n" for i in range(3_000)]
     (tmp_path / "tatoeba-en-de" / "deu.tsv").write_text("".join(lines))
-    assert entry.found([tmp_path]) == tmp_path / "tatoeba-en-de"
+    assert entry.find_files([tmp_path]) == tmp_path / "tatoeba-en-de"
     assert len(load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
     talks = CORPORA["iwslt2017-en-de"]
     touch(tmp_path, *(f"iwslt2017-en-de/{name}" for name in talks.instead[0][1:]))
-    assert talks.found([tmp_path]) is None
+    assert talks.find_files([tmp_path]) is None
     touch(tmp_path, f"iwslt2017-en-de/{talks.instead[0][0]}")
-    assert talks.found([tmp_path]) == tmp_path / "iwslt2017-en-de"
+    assert talks.find_files([tmp_path]) == tmp_path / "iwslt2017-en-de"
 
 
 def test_files_without_an_address_are_here_as_the_loader_finds_them(tmp_path) -> None:
     entry = CORPORA["cs224n-birthplaces"]
-    assert entry.by_hand and not CORPORA["multi30k"].by_hand and entry.words == "documents"
+    assert (
+        entry.needs_manual_download
+        and not CORPORA["multi30k"].needs_manual_download
+        and entry.kind_label == "documents"
+    )
     touch(tmp_path, *(remote.file for remote in entry.remotes[:-1]))
-    assert entry.found([tmp_path]) is None
+    assert entry.find_files([tmp_path]) is None
     touch(tmp_path, entry.remotes[-1].file)
-    assert entry.found([tmp_path]) == tmp_path / "cs224n-birthplaces"
+    assert entry.find_files([tmp_path]) == tmp_path / "cs224n-birthplaces"
 
 
 def test_files_laid_out_as_ones_own_need_no_loader(tmp_path, monkeypatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.data.corpus import Remote
-from engine.data.download import MIRROR_VARIABLE, fetch, located, open_url, record_of, recorded_sha256
+from engine.data.download import MIRROR_VARIABLE, apply_endpoint, fetch, open_url, recorded_sha256, sha256_path
 
 CONTENT = bytes(range(256)) * 1000
 REMOTE = Remote("https://example.org/a.txt", "folder/a.txt", hashlib.sha256(CONTENT).hexdigest(), 300_000)
@@ -148,10 +148,10 @@ def test_a_mirror_folder_is_used_and_checked(tmp_path, monkeypatch) -> None:
 
 def test_the_hub_is_where_hf_endpoint_says(monkeypatch) -> None:
     url = "https://huggingface.co/datasets/x/resolve/main/a.zip"
-    assert located(url) == url
+    assert apply_endpoint(url) == url
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
-    assert located(url) == "https://mirror.example/datasets/x/resolve/main/a.zip"
-    assert located(REMOTE.url) == REMOTE.url
+    assert apply_endpoint(url) == "https://mirror.example/datasets/x/resolve/main/a.zip"
+    assert apply_endpoint(REMOTE.url) == REMOTE.url
 
 
 # ── a file whose hash nobody knows beforehand ──
@@ -163,7 +163,7 @@ CHANGED = CONTENT[:-1] + b"x"
 def test_a_file_of_unknown_hash_is_trusted_once_and_its_hash_recorded(tmp_path) -> None:
     server = Server()
     path = fetch(UNKNOWN, tmp_path, opener=server)
-    assert record_of(path).read_text() == f"{REMOTE.sha256}  a.txt\n"
+    assert sha256_path(path).read_text() == f"{REMOTE.sha256}  a.txt\n"
     assert fetch(UNKNOWN, tmp_path, opener=server) == path and server.asked == [0]
 
 
@@ -173,7 +173,7 @@ def test_another_file_is_not_trusted_the_second_time(tmp_path) -> None:
     with pytest.raises(InputError, match=r"nothing was kept.*delete .*a\.txt\.sha256 to accept the new version"):
         fetch(UNKNOWN, tmp_path, opener=Server(CHANGED))
     assert not path.exists()
-    record_of(path).unlink()
+    sha256_path(path).unlink()
     assert fetch(UNKNOWN, tmp_path, opener=Server(CHANGED)).read_bytes() == CHANGED
 
 
@@ -208,7 +208,7 @@ def test_a_connection_that_ends_early_is_noticed_without_a_hash(tmp_path) -> Non
 
 @pytest.mark.parametrize("record", ["", "short", "x" * 64, "\xff", "g" * 64 + "  a.txt"])
 def test_a_damaged_record_is_none(tmp_path, record: str) -> None:
-    record_of(tmp_path / "a.txt").write_text(record, encoding="latin-1")
+    sha256_path(tmp_path / "a.txt").write_text(record, encoding="latin-1")
     assert recorded_sha256(tmp_path / "a.txt") is None
 
 

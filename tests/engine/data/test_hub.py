@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data import hub
-from engine.data.catalogue import kind_of, load_corpus, portable
+from engine.data.catalogue import kind_of, load_corpus, portable_name
 from engine.data.corpora import TextCorpus
 from engine.data.known import CORPORA
 from engine.data.sources import END_OF_TEXT
@@ -99,15 +99,15 @@ def served(monkeypatch, tmp_path) -> Iterator[Hub]:
 
 
 def test_the_spelling_of_a_corpus_on_the_hub() -> None:
-    assert hub.parsed("stories.txt") is None and hub.parsed("") is None
-    assert hub.parsed("hf:some/stories") == hub.HubCorpus("some/stories", "", "main", None)
-    full = hub.parsed("hf:some/stories/sample/10BT@refs/convert/parquet:story")
+    assert hub.parse("stories.txt") is None and hub.parse("") is None
+    assert hub.parse("hf:some/stories") == hub.HubCorpus("some/stories", "", "main", None)
+    full = hub.parse("hf:some/stories/sample/10BT@refs/convert/parquet:story")
     assert full == hub.HubCorpus("some/stories", "sample/10BT", "refs/convert/parquet", "story")
-    assert full.spelled == "hf:some/stories/sample/10BT@refs/convert/parquet:story"
+    assert full.uri == "hf:some/stories/sample/10BT@refs/convert/parquet:story"
     assert kind_of("hf:some/stories@v1:story") == "text"
     for wrong in ("hf:", "hf:stories", "hf:some/../stories", "hf:some/stories@", "hf:some/stories/.."):
         with pytest.raises(InputError, match="must be hf:OWNER/NAME"):
-            hub.parsed(wrong)
+            hub.parse(wrong)
 
 
 def test_a_corpus_is_fetched_once_and_read_without_the_hub(served, tmp_path, capsys) -> None:
@@ -122,35 +122,35 @@ def test_a_corpus_is_fetched_once_and_read_without_the_hub(served, tmp_path, cap
     assert corpus.version == f"some/stories@{COMMIT}" and list(corpus.splits) == ["train", "validation"]
     texts = [word * 40 + END_OF_TEXT for word in ("one ", "two ", "three ")]
     assert corpus.splits["train"].text == "".join(texts) and corpus.splits["validation"].text.startswith("four")
-    assert portable("hf:some/stories@v1:story", "text") == f"hf:some/stories@{COMMIT}:story"
+    assert portable_name("hf:some/stories@v1:story", "text") == f"hf:some/stories@{COMMIT}:story"
     again = load_corpus(TextCorpus, DataConfig(corpus=f"hf:some/stories@{COMMIT}:story"))
     assert again.sha256 == corpus.sha256 and not served.asked
 
 
 def test_a_folder_of_it_and_what_is_there_already(served, tmp_path) -> None:
-    wanted = hub.parsed("hf:some/stories/other")
+    wanted = hub.parse("hf:some/stories/other")
     first = hub.fetch(wanted, tmp_path)
-    assert first.files == ("other/a.jsonl",) and hub.found(wanted, [tmp_path / "nowhere", tmp_path]) == first
+    assert first.files == ("other/a.jsonl",) and hub.find_fetched(wanted, [tmp_path / "nowhere", tmp_path]) == first
     gets = len(served.asked)
     hub.fetch(wanted, tmp_path)
     assert len(served.asked) == gets + 1  # the list alone
     (first.folder / "other" / "a.jsonl").unlink()
-    assert hub.found(wanted, [tmp_path]) is None
+    assert hub.find_fetched(wanted, [tmp_path]) is None
 
 
 def test_a_token_is_sent_to_the_mirror(served, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+    hub.fetch(hub.parse("hf:some/stories"), tmp_path)
     asked = {token for path, token in served.tokens if "some/stories" in path}
     assert asked == {"Bearer hf_secret"}  # the library asks its first question of a process, about itself, without
 
 
 def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
     served.damaged.add("other/a.jsonl")
-    wanted = hub.parsed("hf:some/stories/other")
+    wanted = hub.parse("hf:some/stories/other")
     with pytest.raises(InputError, match=r"other/a\.jsonl was damaged in transit"):
         hub.fetch(wanted, tmp_path)
-    assert hub.found(wanted, [tmp_path]) is None and not list(tmp_path.rglob("a.jsonl"))
+    assert hub.find_fetched(wanted, [tmp_path]) is None and not list(tmp_path.rglob("a.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
 )
 def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said: str) -> None:
     with pytest.raises(InputError) as error:
-        hub.fetch(hub.parsed(corpus), tmp_path)
+        hub.fetch(hub.parse(corpus), tmp_path)
     assert said in str(error.value) and len(str(error.value)) < 400
 
 
@@ -170,15 +170,15 @@ def test_several_folders_are_named(served, tmp_path) -> None:
     served.files = {"one/a.jsonl": rows("a"), "two/b.jsonl": rows("b")}
     said = r"several folders contain text \(one, two\); name one, as in hf:some/stories/one"
     with pytest.raises(InputError, match=said):
-        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+        hub.fetch(hub.parse("hf:some/stories"), tmp_path)
     served.files = {"plain_text/train-0.jsonl": rows("a"), "plain_text/deep/b.jsonl": rows("b"), "../evil.jsonl": b""}
-    assert len(hub.fetch(hub.parsed("hf:some/stories"), tmp_path).files) == 2
+    assert len(hub.fetch(hub.parse("hf:some/stories"), tmp_path).files) == 2
 
 
 def test_only_https_mirrors_are_asked(served, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://example.org")
     with pytest.raises(InputError, match="must be an https address"):
-        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+        hub.fetch(hub.parse("hf:some/stories"), tmp_path)
 
 
 def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch) -> None:
@@ -186,17 +186,17 @@ def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch) ->
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(InputError, match=r"needs huggingface_hub: run pip install 'tui-transformer\[hub\]'"):
-        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+        hub.fetch(hub.parse("hf:some/stories"), tmp_path)
 
 
 def test_a_list_from_elsewhere_leads_nowhere(served, tmp_path) -> None:
-    wanted = hub.parsed("hf:some/stories/other")
+    wanted = hub.parse("hf:some/stories/other")
     hub.fetch(wanted, tmp_path)
     (path,) = [path for path in (tmp_path / "hub/some/stories").glob("*.json") if "@main" in path.read_text()]
     good = json.loads(path.read_text())
     for bad in ({"commit": "../.."}, {"files": ["../../../x"]}, {"files": []}, {"files": 1}):
         path.write_text(json.dumps(good | bad))
-        assert hub.found(wanted, [tmp_path]) is None
+        assert hub.find_fetched(wanted, [tmp_path]) is None
 
 
 @pytest.mark.parametrize("name", [name for name, entry in CORPORA.items() if entry.hub and entry.kind == "text"])
@@ -204,7 +204,7 @@ def test_a_named_corpus_of_the_hub_says_how_to_get_it(name: str, tmp_path, monke
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     entry = CORPORA[name]
-    wanted = hub.parsed(entry.hub)
+    wanted = hub.parse(entry.hub)
     assert entry.licence and entry.is_fetched and wanted is not None and wanted.field is None
     with pytest.raises(InputError, match=f"data fetch {name}` to get it.*playlets needs no download"):
         load_corpus(TextCorpus, DataConfig(corpus=name))
@@ -217,7 +217,7 @@ def test_a_named_corpus_of_the_hub_says_how_to_get_it(name: str, tmp_path, monke
     for file, raw in files.items():
         (place / file).write_bytes(raw.replace(b'"story"', b'"text"'))
     kept = json.dumps({"commit": COMMIT, "files": list(files)})
-    hub._list_of(wanted, tmp_path / "tui-transformer").write_text(kept)
+    hub._listing_path(wanted, tmp_path / "tui-transformer").write_text(kept)
     text = load_corpus(TextCorpus, DataConfig(corpus=name)).splits["train"].text
     expected = ["a\n" * 99, END_OF_TEXT, "b\n" * 99, END_OF_TEXT]
     if entry.lines:  # an empty row is an empty line

@@ -23,14 +23,14 @@ from engine.data import corpora, overlap, shards
 from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
-from engine.data.large import LargeSplit, distinct
-from engine.data.loader import StoredTokens, TextBatches, occurrences, text_tokens
+from engine.data.large import LargeSplit, distinct_characters
+from engine.data.loader import StoredTokens, TextBatches, occurrences, wrap_tokens
 from engine.data.objectives import NextToken
-from engine.data.spelling import counted, left_open_in
+from engine.data.spelling import split_undetermined_counts, undetermined_counts
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
-from engine.data.tokenizers.bpe import bpe_known_by
-from engine.tasks.text_task import made_for
+from engine.data.tokenizers.bpe import cached_bpe_by_hash
+from engine.tasks.text_task import make_tokenizer
 from engine.training.assemble import assemble
 from tests.engine.training.test_resume import broken, whole
 
@@ -78,18 +78,18 @@ def test_its_splits_are_those_of_the_whole_text(tmp_path, small, monkeypatch) ->
     for split, part in large.splits.items():
         same = expected.splits[split]
         assert isinstance(part, LargeSplit) and (part.text, part.length) == (same.text, same.length)
-        assert part.characters == same.characters == distinct(same.text)
+        assert part.characters == same.characters == distinct_characters(same.text)
         assert part.head(100) == same.text[:100] and part.head(10**9) == same.text
         assert "".join(part.pieces(1234)) == same.text[1234:]
     assert large.overlaps() == expected.overlaps()
     assert large.preview(DataConfig(), "", 5) == expected.preview(DataConfig(), "", 5)
-    described, same = large.described(""), expected.described("")
+    described, same = large.describe(""), expected.describe("")
     assert described.lines == same.lines and described.examples == same.examples
 
 
 @pytest.mark.parametrize("most", [50_000, 60])
 def test_the_same_documents_and_lines_are_found_in_training(tmp_path, small, monkeypatch, most: int) -> None:
-    monkeypatch.setattr(overlap, "MOST", most)
+    monkeypatch.setattr(overlap, "MAX_UNITS", most)
     rows = [text_of(60 + n, n) for n in range(100)] * 5
     random.Random(1).shuffle(rows)
     path = tmp_path / "rows.jsonl"
@@ -107,18 +107,18 @@ def test_rows_of_a_table_are_split_and_read_alike(tmp_path, small, monkeypatch) 
     path.write_text("".join(json.dumps({"text": text_of(50 + n, n)}) + "\n" for n in range(200)))
     large, expected = load_corpus(TextCorpus, DataConfig(corpus=str(path))), in_memory(path, monkeypatch)
     assert large.sha256 == expected.sha256
-    tokenizer = BpeTokenizer.trained([expected.splits["train"].text], 400)
+    tokenizer = BpeTokenizer.train([expected.splits["train"].text], 400)
     assert (large.splits["train"].tokens(tokenizer)[:] == tokenizer.encode(expected.splits["train"].text)).all()
 
 
 def tokenizer_of(kind: str, text: str) -> AnyTokenizer:
     if kind == "characters":
-        return CharacterTokenizer.of([text])
+        return CharacterTokenizer.from_texts([text])
     if kind == "bytes":
         return ByteTokenizer()
     if kind == "bpe":
-        return BpeTokenizer.trained([text], 500)
-    return TextWordTokenizer.trained(text + "<unk>" * (kind == "spaced words"), 20)
+        return BpeTokenizer.train([text], 500)
+    return TextWordTokenizer.train(text + "<unk>" * (kind == "spaced words"), 20)
 
 
 @pytest.mark.parametrize("kind", ["characters", "bpe", "bytes", "words", "spaced words"])
@@ -133,7 +133,7 @@ def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monke
     objective = NextToken(tiny(), tokenizer.vocab_size)
     for stride in (None, 5):
         ways = [
-            TextBatches(text_tokens(tokens), objective, 4, 7, stride=stride, accumulation=4)
+            TextBatches(wrap_tokens(tokens), objective, 4, 7, stride=stride, accumulation=4)
             for tokens in (found, whole)
         ]
         for step, micro in STREAM:
@@ -163,7 +163,8 @@ def test_a_text_is_cut_where_its_encoding_is(small) -> None:
     for kind in ("characters", "bpe", "bytes", "words", "spaced words"):
         tokenizer = tokenizer_of(kind, text)
         ways = [
-            list(shards.parts_of([text[i : i + n] for i in range(0, len(text), n)], tokenizer)) for n in (1, 999, 10**6)
+            list(shards.encodable_parts([text[i : i + n] for i in range(0, len(text), n)], tokenizer))
+            for n in (1, 999, 10**6)
         ]
         assert ways[0] == ways[1] == ways[2] and "".join(ways[0]) == text and len(ways[0]) > 20
         ids = np.concatenate([tokenizer.encode(part) for part in ways[0]])
@@ -177,11 +178,11 @@ def test_a_vocabulary_is_learned_in_one_pass_as_from_the_whole_text(tmp_path, sm
 
     def parts():
         passes.append(1)
-        yield from shards.parts_of(split.pieces(), BpeTokenizer(()))
+        yield from shards.encodable_parts(split.pieces(), BpeTokenizer(()))
 
-    found = bpe_known_by(split.sha256, parts(), 500)
-    assert found.merges == BpeTokenizer.trained([split.text], 500).merges and len(passes) == 1
-    assert bpe_known_by(split.sha256, parts(), 500).merges == found.merges and len(passes) == 1  # kept
+    found = cached_bpe_by_hash(split.sha256, parts(), 500)
+    assert found.merges == BpeTokenizer.train([split.text], 500).merges and len(passes) == 1
+    assert cached_bpe_by_hash(split.sha256, parts(), 500).merges == found.merges and len(passes) == 1  # kept
 
 
 @pytest.mark.parametrize("unknown", ["", "<unk> "])
@@ -190,21 +191,21 @@ def test_words_are_counted_part_by_part_as_in_the_whole_text(tmp_path, small, mo
     config = tiny(f"data.corpus={path}", "data.tokenizer=words", "data.words_size=30")
     large, whole = load_corpus(TextCorpus, config.data), in_memory(path, monkeypatch)
     assert isinstance(large.splits["train"], LargeSplit) and not isinstance(whole.splits["train"], LargeSplit)
-    assert made_for(large, config).sha256 == made_for(whole, config).sha256
-    assert made_for(whole, config).sha256 == TextWordTokenizer.trained(whole.splits["train"].text, 30).sha256
-    tokenizer = made_for(whole, config)
-    monkeypatch.setattr("engine.data.spelling.SMALLEST", 0)
+    assert make_tokenizer(large, config).sha256 == make_tokenizer(whole, config).sha256
+    assert make_tokenizer(whole, config).sha256 == TextWordTokenizer.train(whole.splits["train"].text, 30).sha256
+    tokenizer = make_tokenizer(whole, config)
+    monkeypatch.setattr("engine.data.spelling.MIN_CACHED_LENGTH", 0)
     for split, found in whole.splits.items():
         assert large.splits[split].sizes == found.sizes == sizes_of(found.text.encode())
         for _ in range(2):  # the second time from the cache
-            left_open = left_open_in(large.splits[split], tokenizer)
-            assert (left_open == counted(found.text, tokenizer)).all() and left_open.any()
+            left_open = split_undetermined_counts(large.splits[split], tokenizer)
+            assert (left_open == undetermined_counts(found.text, tokenizer)).all() and left_open.any()
 
 
 def test_a_text_without_a_place_to_cut_is_encoded_at_once(small) -> None:
-    tokenizer = BpeTokenizer.trained(["abcabc" * 50], 270)
+    tokenizer = BpeTokenizer.train(["abcabc" * 50], 270)
     assert tokenizer.last_cut("abc" * 3000) == 0
-    assert list(shards.parts_of(["abc"] * 3000, tokenizer)) == ["abc" * 3000]
+    assert list(shards.encodable_parts(["abc"] * 3000, tokenizer)) == ["abc" * 3000]
 
 
 class Killed(BaseException):

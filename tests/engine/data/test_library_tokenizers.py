@@ -64,12 +64,12 @@ def generated(count: int) -> list[str]:
 
 ALL = (*TEXTS, *generated(3000))
 MADE: dict[str, Tokenizer] = {
-    "characters": CharacterTokenizer.of(ALL),
-    "words": WordTokenizer.of(ALL),
-    "bpe": BpeTokenizer.trained(ALL, 400),
+    "characters": CharacterTokenizer.from_texts(ALL),
+    "words": WordTokenizer.from_texts(ALL),
+    "bpe": BpeTokenizer.train(ALL, 400),
     "bytes": ByteTokenizer(),
-    "text-words": TextWordTokenizer.trained(" ".join(ALL), 300),
-    "spaced text-words": TextWordTokenizer.trained("<unk> ".join(ALL), 300),
+    "text-words": TextWordTokenizer.train(" ".join(ALL), 300),
+    "spaced text-words": TextWordTokenizer.train("<unk> ".join(ALL), 300),
 }
 
 
@@ -91,7 +91,7 @@ def test_the_library_reads_the_same_ids_and_texts(tmp_path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["characters", "words"])
 def test_what_was_never_seen_is_an_error_there_too(tmp_path, kind: str) -> None:
-    ours = {"characters": CharacterTokenizer.of(["ab"]), "words": WordTokenizer.of(["a b"])}[kind]
+    ours = {"characters": CharacterTokenizer.from_texts(["ab"]), "words": WordTokenizer.from_texts(["a b"])}[kind]
     theirs = from_file(ours, tmp_path)
     for text in ("c", "ab\ue000", "a\ue000b", "a.b"):
         with pytest.raises(InputError):

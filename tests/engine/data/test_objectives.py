@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED, Batch, make_objective, places
+from engine.data.objectives import IGNORED, Batch, make_objective, token_origins
 
 VOCAB = 50
 
@@ -79,20 +79,20 @@ def test_a_tiny_window_still_has_something_to_predict() -> None:
 
 
 def test_places_are_found_by_sending_numbers_through() -> None:
-    found = places(make_objective(config("next-token", 3), VOCAB))
+    found = token_origins(make_objective(config("next-token", 3), VOCAB))
     assert found.answers.tolist() == [1, 2, 3] and found.tokens.tolist() == [0, 1, 2] and found.source is None
-    found = places(make_objective(config("continuation", 3, source_length=2), VOCAB))
+    found = token_origins(make_objective(config("continuation", 3, source_length=2), VOCAB))
     assert (found.answers.tolist(), found.tokens.tolist(), found.source.tolist()) == ([2, 3, 4], [1, 2, 3], [0, 1])
-    found = places(make_objective(config("shifted", 4), VOCAB))
+    found = token_origins(make_objective(config("shifted", 4), VOCAB))
     assert (found.answers.tolist(), found.tokens.tolist(), found.source.tolist()) == (
         [2, 3, 4],
         [1, 2, 3],
         [0, 1, 2, 3],
     )
     for kind in ("copy", "reverse"):
-        found = places(make_objective(config(kind, 3), VOCAB))
+        found = token_origins(make_objective(config(kind, 3), VOCAB))
         assert (found.answers.tolist(), found.tokens.tolist(), found.source) == ([0, 1, 2], [-1, 0, 1], None)
-    assert places(make_objective(config("masked", 3), VOCAB)) is None
+    assert token_origins(make_objective(config("masked", 3), VOCAB)) is None
 
 
 def test_pieces_are_the_batch() -> None:

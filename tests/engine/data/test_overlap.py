@@ -19,8 +19,8 @@ from engine.data.overlap import (
     document_overlap,
     pair_overlap,
     question_overlap,
+    strip_punctuation,
     text_overlap,
-    words_alone,
 )
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.splits import split_text
@@ -56,14 +56,16 @@ def units(count: int, size: int) -> list[str]:
 
 def test_a_text_written_twice_overlaps_with_itself_completely() -> None:
     once = words(5_000)
-    assert of(once).seen == 0 and not of(once).worth_saying
+    assert of(once).seen == 0 and not of(once).is_reportable
     twice = of(once * 2)
-    assert twice.share == 1.0 and twice.much
-    assert twice.said.startswith("100.0% of the validation text also appears word for word in the training text; for")
+    assert twice.share == 1.0 and twice.voids_score
+    assert twice.sentence.startswith(
+        "100.0% of the validation text also appears word for word in the training text; for"
+    )
 
 
 def test_a_text_written_many_times_is_found_as_well() -> None:
-    assert of(words(400) * 30).much
+    assert of(words(400) * 30).voids_score
 
 
 @pytest.mark.parametrize("size", [30, 60, 100, 150, 190, 210])
@@ -74,7 +76,9 @@ def test_units_that_training_repeats_are_found_whatever_their_length(mark: str, 
     random.Random(1).shuffle(train)
     found = between(mark.join(train) + mark, mark.join(held_out) + mark)
     assert getattr(found, f"{of}_seen") >= 0.99 * getattr(found, of) and getattr(found, of) >= 199
-    assert found.much if of == "documents" else found.repeats  # lines: a warning, unless there are passages, too
+    assert (
+        found.voids_score if of == "documents" else found.has_repeated_lines
+    )  # lines: a warning, unless there are passages, too
     assert (found.share > 0.99) is (size >= PASSAGE or (of == "documents" and size + len(mark) >= PASSAGE))
 
 
@@ -93,7 +97,7 @@ def test_a_copy_in_other_case_or_with_other_white_space_is_found_by_whole_units(
     text = [one.replace("-", " ") for one in units(300, 72)]
     found = between(f"\n{mark}".join(text), f"{end}{mark}".join(map(changed, text)))
     assert found.lines_seen >= 0.99 * found.lines > 290
-    assert found.documents_seen >= 0.99 * found.documents and found.much is (found.documents > 290) is bool(mark)
+    assert found.documents_seen >= 0.99 * found.documents and found.voids_score is (found.documents > 290) is bool(mark)
 
 
 @pytest.mark.parametrize(("every", "passages", "lines"), [(250, 0.99, 0.6), (200, 0.0, 0.5), (100, 0.0, 0.2)])
@@ -101,7 +105,7 @@ def test_a_copy_with_single_characters_changed_is_found_by_what_is_left_of_it(ev
     text = "\n".join(units(600, 72))
     changed = "".join("#" if i % every == every - 1 else one for i, one in enumerate(text))
     found = between(text, changed)
-    assert found.share >= passages and found.repeated >= lines and found.repeats
+    assert found.share >= passages and found.repeated_line_share >= lines and found.has_repeated_lines
 
 
 def test_short_lines_do_not_count_and_fewer_characters_are_enough_without_spaces() -> None:
@@ -113,11 +117,11 @@ def test_short_lines_do_not_count_and_fewer_characters_are_enough_without_spaces
 
 
 def test_of_very_many_lines_a_sample_is_looked_up_and_the_message_says_so(monkeypatch) -> None:
-    monkeypatch.setattr(overlap, "MOST", 400)
+    monkeypatch.setattr(overlap, "MAX_UNITS", 400)
     seen, new = units(1_000, 40), [one[::-1] for one in units(3_000, 41)]
     found = between("\n".join(seen), "\n".join(seen + new))
-    assert found.sampled and 200 <= found.lines <= 400 and 0.15 < found.repeated < 0.35
-    assert "; only a sample of these was looked up; for example" in found.said
+    assert found.sampled and 200 <= found.lines <= 400 and 0.15 < found.repeated_line_share < 0.35
+    assert "; only a sample of these was looked up; for example" in found.sentence
     pieces = [f"{one}\n" for one in seen + new]
     assert text_overlap(["\n".join(seen)], "".join(pieces), "validation", pieces) == replace(
         found, total=found.total + 1
@@ -125,7 +129,7 @@ def test_of_very_many_lines_a_sample_is_looked_up_and_the_message_says_so(monkey
 
 
 def test_an_endless_line_takes_bounded_memory_and_the_text_after_it_is_found(monkeypatch) -> None:
-    monkeypatch.setattr(overlap, "LONGEST", 1_000)
+    monkeypatch.setattr(overlap, "MAX_UNIT_LENGTH", 1_000)
     monkeypatch.setattr(overlap, "PIECE", 128)
     lines = "\n".join(units(50, 60))
     found = between(f"{words(2_000)}\n{lines}", lines)
@@ -134,11 +138,11 @@ def test_an_endless_line_takes_bounded_memory_and_the_text_after_it_is_found(mon
 
 def test_what_was_looked_for_is_said() -> None:
     looked = "no passage of 200 bytes{} and no line of 20 characters or more of the validation text appears in the "
-    assert between("other", words(50)).said == looked.format("") + "training text"
+    assert between("other", words(50)).sentence == looked.format("") + "training text"
     documents = END_OF_TEXT.join(units(9, 60))
-    assert between("other", documents).said == looked.format(", no document") + "training text"
+    assert between("other", documents).sentence == looked.format(", no document") + "training text"
     found = between(documents, f"{END_OF_TEXT}\n".join(units(9, 60)[:3]))
-    assert found.said.startswith(
+    assert found.sentence.startswith(
         "no passage of 200 bytes of the validation text appears in the training text; distinct documents found "
         "there whole: 3 of 3 (100.0%); distinct lines of 20 characters or more found there whole: 3 of 3 (100.0%); "
         "for example “"
@@ -148,12 +152,14 @@ def test_what_was_looked_for_is_said() -> None:
 @pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log])
 def test_simple_sentences_and_logs_share_no_passage(make) -> None:
     found = of(make())
-    assert found.share < 0.01 and found.repeats is (make is repetitive_texts.chinese)  # its sentences do repeat
+    assert found.share < 0.01 and found.has_repeated_lines is (
+        make is repetitive_texts.chinese
+    )  # its sentences do repeat
 
 
 def test_code_overlaps_too_little_for_a_badge() -> None:
     found = of(repetitive_texts.code())
-    assert not found.much and not found.repeats and found.lines_seen > 50
+    assert not found.voids_score and not found.has_repeated_lines and found.lines_seen > 50
 
 
 def test_generated_text_shares_no_passage_and_its_lines_are_its_grammars() -> None:
@@ -162,7 +168,7 @@ def test_generated_text_shares_no_passage_and_its_lines_are_its_grammars() -> No
         assert found is not None and found.seen == 0 and found.lines_seen and found.generated
         repeated = replace(found, lines_seen=found.lines, documents=9, documents_seen=9)
         for one in (found, repeated):
-            assert not one.worth_saying and not one.much and one.verdict.verdict == "ok"
+            assert not one.is_reportable and not one.voids_score and one.verdict.verdict == "ok"
             assert "found there whole" in one.verdict.why
 
 
@@ -185,7 +191,7 @@ def test_every_byte_in_a_common_passage_counts_and_no_other(train: list[str], he
 
 
 def test_a_long_text_is_sampled_in_evenly_spaced_stretches(monkeypatch) -> None:
-    monkeypatch.setattr(overlap, "LOOKED_AT", 40_000)
+    monkeypatch.setattr(overlap, "MAX_SAMPLE_BYTES", 40_000)
     monkeypatch.setattr(overlap, "STRETCH", 2_000)
     train, new = words(30_000, seed=1), words(30_000, seed=2)
     middle = len(new) // 2
@@ -224,13 +230,13 @@ def test_three_pairs_that_differ_in_a_comma_overlap() -> None:
     others = Pairs(tuple(f"We saw {i} cats." for i in range(17)), tuple(f"Wir sahen {i} Katzen." for i in range(17)))
     held_out = Pairs(COMMAS.sources + others.sources, COMMAS.targets + others.targets)
     found = pair_overlap(TRAIN, held_out, "validation")
-    assert found == Overlap("pairs", "validation", 3, 20, "Tom come here.", both=3) and found.much
-    assert found.said == (
+    assert found == Overlap("pairs", "validation", 3, 20, "Tom come here.", both=3) and found.voids_score
+    assert found.sentence == (
         "15.0% of the validation pairs (3 of 20) share a sentence with the training pairs, ignoring case and "
         "punctuation, 3 of them on both sides; for example “Tom come here.”"
     )
     none = pair_overlap(TRAIN, others, "validation")
-    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs share")
+    assert none is not None and none.seen == 0 and none.sentence.startswith("none of the 17 validation pairs share")
 
 
 @pytest.mark.parametrize(("source", "target"), [("tom COME here", "Etwas anderes."), ("Else.", "„Tom, komm her!“")])
@@ -250,14 +256,14 @@ def test_one_side_is_enough(source: str, target: str) -> None:
     ],
 )
 def test_sentences_are_equal_but_for_case_and_punctuation_of_any_script(one: str, other: str) -> None:
-    assert words_alone([one]) == words_alone([other])
+    assert strip_punctuation([one]) == strip_punctuation([other])
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("कि", "की"), ("2 + 2", "2 - 2 = 0"), ("?", "!"), ("café", "cafe"), ("$5", "€5")]
 )
 def test_different_sentences_stay_different(one: str, other: str) -> None:
-    assert words_alone([one]) != words_alone([other])
+    assert strip_punctuation([one]) != strip_punctuation([other])
 
 
 def test_questions_that_training_asks_too_are_counted() -> None:
@@ -268,7 +274,11 @@ def test_questions_that_training_asks_too_are_counted() -> None:
 def test_a_document_that_differs_in_a_comma_is_seen_as_a_whole() -> None:
     train = ["Ada Lovelace, a mathematician, was born in London.", "Somebody else."]
     found = document_overlap(train, ["Ada Lovelace a mathematician was born in London", "Nobody knows."], "validation")
-    assert found is not None and found.seen == len("Ada Lovelace a mathematician was born in London\n") and found.much
+    assert (
+        found is not None
+        and found.seen == len("Ada Lovelace a mathematician was born in London\n")
+        and found.voids_score
+    )
     long = words(200)
     part = document_overlap([f"One. {long}"], [f"Two. {long}"], "validation")
     assert part is not None and 0.9 < part.share < 1.0 and (part.documents, part.documents_seen) == (1, 0)
@@ -278,7 +288,7 @@ def test_distinct_documents_count_however_little_of_the_text_they_are() -> None:
     known, long = units(20, 60), words(5_000)
     found = document_overlap(known, [*known, *known, long, "short"], "validation")
     assert found is not None and (found.documents, found.documents_seen) == (21, 20)
-    assert found.share < 0.12 and found.much and "found there whole: 20 of 21 (95.2%)" in found.said
+    assert found.share < 0.12 and found.voids_score and "found there whole: 20 of 21 (95.2%)" in found.sentence
 
 
 # Corpora that come with this, and real ones
@@ -307,11 +317,11 @@ def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> N
         return found
 
     tatoeba, multi30k = pairs("tatoeba-en-de"), pairs("multi30k")
-    assert (tatoeba.seen, tatoeba.both) == (28, 3) and tatoeba.worth_saying and not tatoeba.much
-    assert (multi30k.seen, multi30k.both) == (2, 0) and not multi30k.much
+    assert (tatoeba.seen, tatoeba.both) == (28, 3) and tatoeba.is_reportable and not tatoeba.voids_score
+    assert (multi30k.seen, multi30k.both) == (2, 0) and not multi30k.voids_score
     for path in ("wikitext-2-sample/test.txt", "wikitext-2-sample/valid.txt", "ptb-sample/test.txt"):
         found = of((real_data / path).read_text())
-        assert found.share < 0.01 and not found.repeats, path
+        assert found.share < 0.01 and not found.has_repeated_lines, path
     assert of((real_data / "ptb-sample/valid.txt").read_text()).share < 0.02
     shakespeare = of((real_data / "tiny-shakespeare/input.txt").read_text())
     assert shakespeare.seen == shakespeare.lines_seen == 0 < shakespeare.lines

@@ -12,7 +12,7 @@ from engine.data.objectives import IGNORED, make_objective
 from engine.data.rows import BothSpecials, EncodedPairs, PairBatches, Specials, pair_batch
 
 WORDS = 50
-SPECIAL = BothSpecials(Specials.after(WORDS), Specials.after(WORDS))
+SPECIAL = BothSpecials(Specials.numbered_from(WORDS), Specials.numbered_from(WORDS))
 
 
 def pairs(n: int = 300, seed: int = 0) -> EncodedPairs:
@@ -52,7 +52,7 @@ def test_no_batch_is_larger_than_the_budget_and_little_of_it_is_padding() -> Non
     for step in range(1, stream.steps_per_epoch + 1):
         batch = stream.batch(step, 0)
         assert batch.tokens.shape[0] * max(batch.tokens.shape[1], batch.source.shape[1]) <= 400
-    assert stream.padding < 0.35  # of two sides of independent lengths: the shorter one is filled up
+    assert stream.padding_share < 0.35  # of two sides of independent lengths: the shorter one is filled up
 
 
 def test_like_lengths_stand_side_by_side() -> None:
@@ -87,7 +87,7 @@ def test_a_decoder_reads_source_start_and_target_as_one_text_and_predicts_the_ta
     pad, start, end = SPECIAL.target
     assert batch.tokens.tolist() == [[5, 6, start, 7, 8], [5, start, 9, pad, pad]]
     assert batch.targets.tolist() == [[IGNORED, IGNORED, 7, 8, end], [IGNORED, 9, end, IGNORED, IGNORED]]
-    assert batch.source is None and batch.n_targets == 5 and found.joined.tolist() == [[5], [3]]
+    assert batch.source is None and batch.n_targets == 5 and found.joined_lengths.tolist() == [[5], [3]]
 
 
 def test_a_decoders_batches_hold_every_pair_once_an_epoch_within_the_budget() -> None:
@@ -95,20 +95,20 @@ def test_a_decoders_batches_hold_every_pair_once_an_epoch_within_the_budget() ->
     stream = batches(found, "decoder", batch_tokens=200)
     epoch = [stream.batch(step, 0) for step in range(1, stream.steps_per_epoch + 1)]
     assert sum(batch.n_targets for batch in epoch) == found.lengths[:, 1].sum()
-    assert all(batch.tokens.numel() <= 200 for batch in epoch) and stream.padding < 0.1
+    assert all(batch.tokens.numel() <= 200 for batch in epoch) and stream.padding_share < 0.1
 
 
 def test_padding_is_predicted_by_nobody_and_stands_nowhere() -> None:
     found = EncodedPairs([np.array([5]), np.array([5, 6, 7])], [np.array([7]), np.array([8, 9, 1])])
     batch = pair_batch(found, SPECIAL)
     assert batch.targets[0].tolist() == [7, SPECIAL.target.end, IGNORED, IGNORED]
-    assert batch.source_at.index[0].tolist() == [0, 1, -1, -1] and batch.n_targets == 6
+    assert batch.source_positions.index[0].tolist() == [0, 1, -1, -1] and batch.n_targets == 6
 
 
 def test_pieces_of_a_batch_are_its_rows() -> None:
     batch = pair_batch(pairs(7), SPECIAL)
     pieces = list(batch.pieces(3))
-    assert torch.equal(torch.cat([piece.source_at.index for piece in pieces]), batch.source_at.index)
+    assert torch.equal(torch.cat([piece.source_positions.index for piece in pieces]), batch.source_positions.index)
     assert torch.equal(torch.cat([piece.targets for piece in pieces]), batch.targets)
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.config.sections import DataConfig
-from engine.data.catalogue import kind_of, load_corpus, portable
+from engine.data.catalogue import kind_of, load_corpus, portable_name
 from engine.data.corpora import TextCorpus
-from engine.data.sources import END_OF_TEXT, find, split_field
+from engine.data.sources import END_OF_TEXT, find_source, split_field
 
 STORIES = ["Once upon a time,\nthere was a fox.", "Es war einmal ein Fuchs: “schlau”.", "从前有一只狐狸。"] * 40
 
@@ -95,7 +95,7 @@ def test_a_path_with_a_field_means_the_same_from_anywhere(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     for corpus in ("a.jsonl:story", "texts:story"):
         assert kind_of(corpus) == "text"
-        assert portable(corpus, "text") == f"{tmp_path / corpus.partition(':')[0]}:story"
+        assert portable_name(corpus, "text") == f"{tmp_path / corpus.partition(':')[0]}:story"
     moved = load_corpus(TextCorpus, DataConfig(corpus="/gone/a.jsonl:story"), tmp_path)
     assert moved.splits["train"].text.startswith("xxx")
 
@@ -159,5 +159,5 @@ def test_a_folder_that_cannot_be_split_is_refused(tmp_path, names: list[str], sa
     for name in names:
         jsonl(tmp_path / name, [{"text": "a"}])
     with pytest.raises(InputError) as error:
-        find(str(tmp_path))
+        find_source(str(tmp_path))
     assert said in str(error.value)

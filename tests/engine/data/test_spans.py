@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED, Batch, make_objective, places, span_corruption
-from engine.data.rows import DocumentBatches, scored_documents
-from engine.data.spans import assignment_spans, half_spans, random_cuts, segments, with_sentinels
+from engine.data.objectives import IGNORED, Batch, corruption_objective, make_objective, token_origins
+from engine.data.rows import DocumentBatches, documents_to_score
+from engine.data.spans import assignment_spans, half_spans, random_cuts, random_segmentation, replace_with_sentinels
 
 VOCAB = 50
 PAD, MASK = VOCAB, VOCAB + 1
@@ -67,7 +67,7 @@ several = st.lists(documents, min_size=1, max_size=5)
 @settings(deadline=None, max_examples=60)
 @given(found=several, seed=st.integers(0, 2**32))
 def test_undoing_the_corruption_gives_the_document_back(form: str, found: list[np.ndarray], seed: int) -> None:
-    batch = span_corruption(config(form), VOCAB).corrupted(found, drawn(seed))
+    batch = corruption_objective(config(form), VOCAB).corrupt(found, drawn(seed))
     for document, row, tokens in zip(found, rows_of(batch), batch.tokens.numpy(), strict=True):
         assert np.array_equal(undone(row), document)
         assert np.array_equal(tokens[: len(row) - 1], row[:-1]) and (tokens[len(row) - 1 :] == PAD).all()
@@ -78,12 +78,12 @@ def test_undoing_the_corruption_gives_the_document_back(form: str, found: list[n
 @given(found=several, seed=st.integers(0, 2**32), share=st.floats(0.05, 0.9), mean=st.floats(1.0, 6.0))
 def test_source_and_target_of_t5_make_the_document(found, seed: int, share: float, mean: float) -> None:
     asked = config("t5", 200, objective={"mask_fraction": share, "span_mean": mean})
-    objective = span_corruption(asked, VOCAB)
-    batch = objective.corrupted(found, drawn(seed))
-    lengths = objective.sides(np.array([len(document) for document in found]))
+    objective = corruption_objective(asked, VOCAB)
+    batch = objective.corrupt(found, drawn(seed))
+    lengths = objective.side_lengths(np.array([len(document) for document in found]))
     for i, document in enumerate(found):
         source, target = batch.source[i].numpy(), batch.targets[i].numpy()
-        source, target = source[batch.source_at.index[i].numpy() >= 0], target[target != IGNORED]
+        source, target = source[batch.source_positions.index[i].numpy() >= 0], target[target != IGNORED]
         assert (len(source), len(target)) == tuple(lengths[i])
         assert np.array_equal(joined(source, target), document)
         sentinels = target[target >= FIRST]
@@ -99,7 +99,7 @@ def test_a_document_is_cut_from_its_beginning_to_every_length_the_assignment_all
     assert set(cuts[:-2]) == set(range(4, 113)) and cuts[-1] == 4 and cuts[-2] <= 7
     assert cuts[:-2].mean() == pytest.approx((4 + 112) / 2, abs=0.5)
     found = [np.arange(200) % VOCAB] * 8
-    for batch in scored_documents(found, span_corruption(config(), VOCAB), drawn(), 8, "cpu"):
+    for batch in documents_to_score(found, corruption_objective(config(), VOCAB), drawn(), 8, "cpu"):
         for row in rows_of(batch):
             whole = undone(row)
             assert 4 <= len(whole) <= 112 and np.array_equal(whole, found[0][: len(whole)])
@@ -131,7 +131,7 @@ def test_half_of_the_share_is_what_the_founding_report_masked() -> None:
 def test_t5_takes_out_its_share_in_spans_of_its_mean(share: float, mean: float) -> None:
     document, taken, spans = np.arange(400), 0, 0
     for seed in range(50):
-        source, target = with_sentinels(document, share, mean, 1000, drawn(seed))
+        source, target = replace_with_sentinels(document, share, mean, 1000, drawn(seed))
         taken += (target < 1000).sum()
         spans += (source >= 1000).sum()
     assert taken / (50 * 400) == pytest.approx(share, abs=1e-9)
@@ -141,14 +141,15 @@ def test_t5_takes_out_its_share_in_spans_of_its_mean(share: float, mean: float) 
 def test_a_span_of_t5_may_stand_anywhere_in_a_short_document() -> None:
     document = np.arange(12)
     spans = [
-        target[1:-1].tolist() for _, target in (with_sentinels(document, 0.15, 3.0, 99, drawn(s)) for s in range(300))
+        target[1:-1].tolist()
+        for _, target in (replace_with_sentinels(document, 0.15, 3.0, 99, drawn(s)) for s in range(300))
     ]
     assert {tuple(span) for span in spans} == {(i, i + 1) for i in range(11)}
 
 
 def test_every_way_to_cut_into_segments_is_as_likely() -> None:
     generator = drawn()
-    found = [tuple(segments(5, 3, generator)) for _ in range(6_000)]
+    found = [tuple(random_segmentation(5, 3, generator)) for _ in range(6_000)]
     counts = {one: found.count(one) for one in set(found)}
     assert set(counts) == {(a, b, 5 - a - b) for a in range(1, 4) for b in range(1, 5 - a)}
     assert max(counts.values()) < 1.2 * min(counts.values())
@@ -160,7 +161,7 @@ def test_what_is_drawn_does_not_depend_on_what_the_tokens_are(form: str) -> None
     objective = make_objective(config(form, 20), VOCAB)
     window = torch.arange(objective.window)[None]
     for seed in range(5):
-        where, batch = places(objective, drawn(seed)), objective.batch(window, drawn(seed))
+        where, batch = token_origins(objective, drawn(seed)), objective.batch(window, drawn(seed))
         for t, token in enumerate(batch.targets[0].tolist()):
             seen = [j for j, text in enumerate(batch.tokens[0].tolist()) if text == token < VOCAB]
             assert all(where.tokens[j] == t for j in seen)
@@ -171,7 +172,7 @@ def test_what_is_drawn_does_not_depend_on_what_the_tokens_are(form: str) -> None
 
 def batches(found: list[np.ndarray], form: str = "cs224n", **train: object) -> DocumentBatches:
     wanted = config(form, train=train)
-    return DocumentBatches(found, wanted, span_corruption(wanted, VOCAB))
+    return DocumentBatches(found, wanted, corruption_objective(wanted, VOCAB))
 
 
 @pytest.mark.parametrize("form", ["cs224n", "t5"])
@@ -202,8 +203,8 @@ def test_a_batch_depends_on_seed_step_and_micro_batch_only(form: str) -> None:
 
 def test_documents_of_like_length_after_the_cut_stand_side_by_side() -> None:
     found = some_documents(2_000)
-    assert batches(found, batch_size=32).padding < 0.05
-    assert batches(found[:32], batch_size=32).padding > 0.3  # what a batch of any documents would waste
+    assert batches(found, batch_size=32).padding_share < 0.05
+    assert batches(found[:32], batch_size=32).padding_share > 0.3  # what a batch of any documents would waste
 
 
 def test_no_batch_of_documents_is_larger_than_its_budget() -> None:
@@ -216,9 +217,13 @@ def test_no_batch_of_documents_is_larger_than_its_budget() -> None:
 
 @pytest.mark.parametrize("form", ["cs224n", "cs224n-half", "t5"])
 def test_what_is_scored_is_the_same_each_time_and_in_batches_of_any_size(form: str) -> None:
-    found, objective = some_documents(50), span_corruption(config(form), VOCAB)
+    found, objective = some_documents(50), corruption_objective(config(form), VOCAB)
     alone, together = (
-        [row.tolist() for batch in scored_documents(found, objective, drawn(3), size, "cpu") for row in rows_of(batch)]
+        [
+            row.tolist()
+            for batch in documents_to_score(found, objective, drawn(3), size, "cpu")
+            for row in rows_of(batch)
+        ]
         for size in (1, 17)
     )
     assert alone == together

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import InputError
-from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, TaggedTokenizer, described, read_tokenizer
+from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, TaggedTokenizer, describe, read_tokenizer
 
 PLAIN = BpeTokenizer([(97, 98)])
 TAGGED = TaggedTokenizer(PLAIN, ("de", "zh-CN"))
@@ -24,7 +24,7 @@ def test_a_saved_one_is_the_same_and_the_library_gives_the_same_ids(tmp_path) ->
     (tmp_path / "t.json").write_text(TAGGED.to_json(), encoding="utf-8")
     again = read_tokenizer(tmp_path / "t.json")
     assert again.sha256 == TAGGED.sha256 and again.target.tags == ("de", "zh-CN")
-    assert described(again) == "257 bpe and 2 tags"
+    assert describe(again) == "257 bpe and 2 tags"
     library = hf.Tokenizer.from_str(TAGGED.library_json())
     for text in ("<de> abc", "<zh-CN> 你好", "abc"):
         assert library.encode(text).ids == TAGGED.encode(text).tolist()
@@ -46,12 +46,12 @@ def test_tags_do_not_stand_before_tags(tmp_path) -> None:
 
 
 def test_typed_texts_are_addressed_and_unknown_languages_named() -> None:
-    assert TAGGED.addressed(["a", "<zh-CN> b"]) == ["<de> a", "<zh-CN> b"]
-    assert TAGGED.addressed(["a"], "zh-CN") == ["<zh-CN> a"]
+    assert TAGGED.add_language_tags(["a", "<zh-CN> b"]) == ["<de> a", "<zh-CN> b"]
+    assert TAGGED.add_language_tags(["a"], "zh-CN") == ["<zh-CN> a"]
     with pytest.raises(InputError, match="does not translate into 'fr'; choose de or zh-CN"):
-        TAGGED.addressed(["a"], "fr")
+        TAGGED.add_language_tags(["a"], "fr")
     with pytest.raises(InputError, match="into only one language"):
-        PLAIN.addressed(["a"], "fr")
+        PLAIN.add_language_tags(["a"], "fr")
 
 
 def test_an_unknown_character_is_found_behind_the_tag() -> None:

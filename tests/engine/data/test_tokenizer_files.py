@@ -22,10 +22,10 @@ from engine.data.tokenizers import (
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 20
 BPE, OTHER, CHARACTERS, WORDS = (
-    BpeTokenizer.trained(TEXTS, 285),
-    BpeTokenizer.trained(TEXTS, 270),
-    CharacterTokenizer.of("abc"),
-    WordTokenizer.of(["abc", "cab, abc."]),
+    BpeTokenizer.train(TEXTS, 285),
+    BpeTokenizer.train(TEXTS, 270),
+    CharacterTokenizer.from_texts("abc"),
+    WordTokenizer.from_texts(["abc", "cab, abc."]),
 )
 
 
@@ -148,13 +148,13 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def trained(monkeypatch) -> list[int]:
     sizes: list[int] = []
-    really = BpeTokenizer.trained
+    really = BpeTokenizer.train
 
     def counted(texts, size):
         sizes.append(size)
         return really(texts, size)
 
-    monkeypatch.setattr(BpeTokenizer, "trained", counted)
+    monkeypatch.setattr(BpeTokenizer, "train", counted)
     return sizes
 
 

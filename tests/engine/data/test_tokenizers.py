@@ -8,13 +8,13 @@ from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokeniz
 
 @given(st.text(min_size=1, max_size=200))
 def test_any_text_round_trips(text: str) -> None:
-    tokenizer = CharacterTokenizer.of([text])
+    tokenizer = CharacterTokenizer.from_texts([text])
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.vocab_size == len(set(text))
 
 
 def test_saved_tokenizer_is_the_same(tmp_path) -> None:
-    tokenizer = CharacterTokenizer.of(["Grüße, 世界 🎭\n"])
+    tokenizer = CharacterTokenizer.from_texts(["Grüße, 世界 🎭\n"])
     (tmp_path / "t.json").write_text(tokenizer.to_json(), encoding="utf-8")
     again = read_tokenizer(tmp_path / "t.json")
     assert again.characters == tokenizer.characters and again.sha256 == tokenizer.sha256
@@ -22,7 +22,7 @@ def test_saved_tokenizer_is_the_same(tmp_path) -> None:
 
 def test_unseen_characters_are_named() -> None:
     with pytest.raises(InputError, match=r"never seen 'x' \(U\+0078\), '世' \(U\+4E16\)"):
-        CharacterTokenizer.of(["abc"]).encode("ax世x")
+        CharacterTokenizer.from_texts(["abc"]).encode("ax世x")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema":9,"kind":"characters","characters":"a"}', '{"schema":1'])
@@ -33,7 +33,7 @@ def test_damaged_tokenizers_are_refused(tmp_path, text: str) -> None:
 
 
 def test_ids_past_the_vocabulary_decode_to_a_mark() -> None:
-    assert CharacterTokenizer.of(["ab"]).decode([0, 5, 1]) == "a\ufffdb"
+    assert CharacterTokenizer.from_texts(["ab"]).decode([0, 5, 1]) == "a\ufffdb"
 
 
 DIFFERENCES = {

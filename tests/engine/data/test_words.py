@@ -14,7 +14,7 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import WordTokenizer, read_tokenizer
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies-named", corpus_size=40))
-TOKENIZER = WordTokenizer.of(CORPUS.texts())
+TOKENIZER = WordTokenizer.from_texts(CORPUS.texts())
 TEXTS = [*CORPUS.documents["train"], *CORPUS.documents["validation"]]
 
 
@@ -24,7 +24,7 @@ def pieces(tokenizer: WordTokenizer, text: str) -> list[str]:
 
 def test_words_and_marks_are_tokens_and_spaces_are_not() -> None:
     text = "Ada Norrin. Where was Ada Norrin born?"
-    assert pieces(WordTokenizer.of([text]), text) == [
+    assert pieces(WordTokenizer.from_texts([text]), text) == [
         "Ada",
         "Norrin",
         ".",
@@ -39,7 +39,7 @@ def test_words_and_marks_are_tokens_and_spaces_are_not() -> None:
 
 @pytest.mark.parametrize("text", ["well-known", "don't", "I’ve", "x_1", "São", "3rd"])
 def test_what_is_written_as_one_word_is_one(text: str) -> None:
-    assert pieces(WordTokenizer.of([text]), text) == [text]
+    assert pieces(WordTokenizer.from_texts([text]), text) == [text]
 
 
 def test_every_text_of_a_corpus_comes_back() -> None:
@@ -49,7 +49,7 @@ def test_every_text_of_a_corpus_comes_back() -> None:
 
 
 def test_an_answer_has_the_tokens_that_it_has_within_its_document() -> None:
-    for fact in CORPUS.recalls["recall"]:
+    for fact in CORPUS.recall_facts["recall"]:
         parts = [TOKENIZER.encode(part) for part in (fact.prefix, fact.answer, fact.suffix)]
         assert np.array_equal(np.concatenate(parts), TOKENIZER.encode(fact.prefix + fact.answer + fact.suffix))
 
@@ -64,7 +64,7 @@ def test_any_sentence_of_known_words_comes_back(words: list[str]) -> None:
 @given(st.text(st.sampled_from("ab-'.?!,()\"“” \t\n\xa0é1_") | st.characters(), max_size=30))
 def test_any_text_at_all_comes_back_but_for_a_space_at_either_end(text: str) -> None:
     if text.strip(" "):
-        tokenizer = WordTokenizer.of([text])
+        tokenizer = WordTokenizer.from_texts([text])
         again = tokenizer.decode(tokenizer.encode(text))
         assert again.strip(" ") == text.strip(" ") and again in (text, text.strip(" "), text[1:], text[:-1])
         assert text.strip(" ") != text or again == text
@@ -72,7 +72,7 @@ def test_any_text_at_all_comes_back_but_for_a_space_at_either_end(text: str) -> 
 
 @given(st.lists(st.sampled_from(["Ada", "was", "born", ".", ",", "(", ")", "?"]), min_size=1, max_size=9), st.data())
 def test_a_text_cut_at_a_word_has_the_same_tokens(words: list[str], data) -> None:
-    tokenizer = WordTokenizer.of(["Ada was born . , ( ) ?", " ".join(words), "a.b", "(a"])
+    tokenizer = WordTokenizer.from_texts(["Ada was born . , ( ) ?", " ".join(words), "a.b", "(a"])
     text = tokenizer.decode(tokenizer._ids[word] for word in words)
     whole = tokenizer.encode(text)
     cut = data.draw(st.integers(0, len(whole)))
@@ -90,12 +90,12 @@ def test_text_arrives_as_it_would_at_once() -> None:
 
 
 def test_ids_that_are_no_words_are_marked() -> None:
-    tokenizer = WordTokenizer.of(["Ada was"])
+    tokenizer = WordTokenizer.from_texts(["Ada was"])
     assert tokenizer.decode([0, 7, 1, -1]) == "Ada \ufffd was \ufffd"
 
 
 def test_an_unknown_word_is_named_with_the_nearest_known_one() -> None:
-    tokenizer = WordTokenizer.of(["Ada was born in Arlow."])
+    tokenizer = WordTokenizer.from_texts(["Ada was born in Arlow."])
     with pytest.raises(
         InputError,
         match=r"never seen 'Arlo' and.*|'Arlo'; its vocabulary has 6 words and punctuation marks; did you mean",
@@ -111,13 +111,13 @@ def test_an_unknown_word_is_named_with_the_nearest_known_one() -> None:
 
 
 def test_the_order_of_the_texts_does_not_matter_and_their_words_do() -> None:
-    assert WordTokenizer.of(TEXTS).sha256 == WordTokenizer.of(reversed(TEXTS)).sha256
-    assert WordTokenizer.of(TEXTS).sha256 != WordTokenizer.of(TEXTS[:5]).sha256
+    assert WordTokenizer.from_texts(TEXTS).sha256 == WordTokenizer.from_texts(reversed(TEXTS)).sha256
+    assert WordTokenizer.from_texts(TEXTS).sha256 != WordTokenizer.from_texts(TEXTS[:5]).sha256
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(InputError, match="words must be"):
-        WordTokenizer.of(["", " "])
+        WordTokenizer.from_texts(["", " "])
 
 
 def words(*found: object) -> str:
@@ -147,7 +147,7 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path, text: str, says: str) -
 
 def test_it_is_saved_and_loaded_whole(tmp_path) -> None:
     path = tmp_path / "tokenizer.json"
-    original = WordTokenizer.of(["a\u2028b", 'say "it"', "é\n(x)", "\ud800"])
+    original = WordTokenizer.from_texts(["a\u2028b", 'say "it"', "é\n(x)", "\ud800"])
     path.write_text(original.to_json())
     again = read_tokenizer(path)
     assert isinstance(again, WordTokenizer) and (again.words, again.sha256) == (original.words, original.sha256)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import decoding, implausible, majority_only, not_learning, same_text
-from engine.runs.records import DataFacts, MajorityFacts, Scores
+from engine.evaluation.alarms import check_decoding, check_learning, check_majority, check_plausible, check_same_text
+from engine.runs.records import DataFacts, EvaluationScores, MajorityFacts
 from engine.runs.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from tests import repetitive_texts
 from tui_transformer.lab.records.badges import badge
@@ -20,7 +20,7 @@ TEXT = "next-token"
 
 
 def verdict(loss: float, facts: dict, kind: str = TEXT, **more: float) -> str | None:
-    found = implausible(Scores.made(loss=loss, **more), DataFacts.read(facts), TASKS[kind], step=1)
+    found = check_plausible(EvaluationScores.create(loss=loss, **more), DataFacts.read(facts), TASKS[kind], step=1)
     return found and found.verdict
 
 
@@ -43,8 +43,8 @@ def test_a_low_loss_on_a_text_without_a_known_bound_is_suspicious_and_excludes_n
 
 @pytest.mark.parametrize("leak_free", [True, False])
 def test_the_alarm_says_that_the_leak_probe_passed_only_if_it_did(leak_free: bool) -> None:
-    record, more = Scores(loss=0.5), {"task": TASKS[TEXT], "step": 1}
-    found = implausible(record, DataFacts.read(NO_FLOOR), leak_free=leak_free, **more)
+    record, more = EvaluationScores(loss=0.5), {"task": TASKS[TEXT], "step": 1}
+    found = check_plausible(record, DataFacts.read(NO_FLOOR), leak_free=leak_free, **more)
     assert found is not None and ("the leak probe passed" in found.why) is leak_free
     assert "suspiciously low" in found.why and "Repetitive text" in found.why
 
@@ -68,7 +68,7 @@ def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
     assert verdict(0.0, FLOOR, "copy") is None
     assert verdict(0.01, FLOOR, "masked") is None
     assert verdict(math.nan, FLOOR) == "ok"
-    assert implausible(Scores(), DataFacts.read(FLOOR), TASKS[TEXT], step=1) is None
+    assert check_plausible(EvaluationScores(), DataFacts.read(FLOOR), TASKS[TEXT], step=1) is None
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
 )
 def test_no_classifier_beats_the_best_reader_by_more_than_luck(right, best, texts, expected) -> None:
     facts = {"unigram": 1.6, "best_reader": {"accuracy": best, "expected": 0.8896, "unordered": 0.72}}
-    record = Scores.made(loss=0.3, accuracy=right, texts=texts)
-    found = implausible(record, DataFacts.read(facts), TASKS["classification"], step=1, leak_free=True)
+    record = EvaluationScores.create(loss=0.3, accuracy=right, texts=texts)
+    found = check_plausible(record, DataFacts.read(facts), TASKS["classification"], step=1, leak_free=True)
     assert (found and found.verdict) == expected
     if expected == "IMPLAUSIBLE":
         assert f"{right:.1%} is above {best:.1%}" in found.why and "the texts contain their class" in found.why
@@ -102,8 +102,8 @@ def test_four_standard_errors_are_enough_even_for_a_reader_that_is_as_good_but_i
         wins = only_one & (draw.random(500) < 0.5)
         best, model = (0.8 * 500 - only_one.sum() / 2 + side.sum() for side in (only_one & ~wins, wins))
         facts = {"best_reader": {"accuracy": best / 500, "expected": 0.8, "unordered": 0.7}}
-        record = Scores.made(accuracy=model / 500, texts=500)
-        found = implausible(record, DataFacts.read(facts), TASKS["classification"], step=1)
+        record = EvaluationScores.create(accuracy=model / 500, texts=500)
+        found = check_plausible(record, DataFacts.read(facts), TASKS["classification"], step=1)
         alarms += found.verdict != OK
     assert alarms == 0
 
@@ -127,7 +127,9 @@ QUESTIONS = {"validation": {"questions": 500, "tokens": 500}}
     ],
 )
 def test_right_tokens_make_right_answers(splits, accuracy: float, scores: dict, expected: str | None) -> None:
-    found = decoding(Scores.made(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9)
+    found = check_decoding(
+        EvaluationScores.create(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9
+    )
     assert (found and found.verdict) == expected
     if expected == SUSPICIOUS:
         assert f"{accuracy:.1%} of the tokens are right" in found.why and "decoding differs" in found.why
@@ -135,7 +137,7 @@ def test_right_tokens_make_right_answers(splits, accuracy: float, scores: dict, 
 
 def test_no_better_than_counting_is_not_learning_once_warm_up_is_over() -> None:
     def learning(loss: float, step: int) -> str | None:
-        found = not_learning(Scores(loss=loss), DataFacts(unigram=6.6), warmup=100, step=step)
+        found = check_learning(EvaluationScores(loss=loss), DataFacts(unigram=6.6), warmup=100, step=step)
         return found and found.verdict
 
     assert learning(6.82, 149) is None
@@ -156,21 +158,21 @@ def test_two_samples_that_share_42_unlikely_characters_are_flagged() -> None:
     chance = math.exp(-61 / 42)
     a = sample(60, "ROMEO: what is that?" + COMMON[:42] + "then", chance)
     b = sample(120, "I know not, sir: " + COMMON[:42] + "so", chance)
-    found = same_text(b, [a, b], step=120)
+    found = check_same_text(b, [a, b], step=120)
     assert found.verdict == "SAME-TEXT" and "42 characters" in found.why and found.value == pytest.approx(61, abs=3)
 
 
 def test_text_that_the_model_knows_by_heart_is_no_wonder() -> None:
     a, b = sample(60, COMMON, 0.95), sample(120, COMMON, 0.95)
-    assert same_text(b, [a, b], step=120).verdict == "ok"
+    assert check_same_text(b, [a, b], step=120).verdict == "ok"
     greedy = sample(180, COMMON, 1.0)
-    assert same_text(greedy, [a, greedy], step=180).verdict == "ok"
+    assert check_same_text(greedy, [a, greedy], step=180).verdict == "ok"
 
 
 def test_a_sample_is_not_compared_with_itself_nor_without_chances() -> None:
     a = sample(60, COMMON, 0.2)
-    assert same_text(a, [a], step=60).verdict == "ok"
-    assert same_text({"step": 1, "text": COMMON}, [a], step=1) is None
+    assert check_same_text(a, [a], step=60).verdict == "ok"
+    assert check_same_text({"step": 1, "text": COMMON}, [a], step=1) is None
 
 
 MAJORITY = DataFacts(majority=MajorityFacts(answer="London", right=25, of=500))
@@ -181,14 +183,14 @@ MAJORITY = DataFacts(majority=MajorityFacts(answer="London", right=25, of=500))
 )
 def test_answers_must_be_better_than_always_the_same_one(share: float, verdict: str) -> None:
     """Of 500, 25 are right with London: 5.0 %, and two standard errors are 1.9 %."""
-    found = majority_only(Scores(exact_match=share), MAJORITY, step=9)
+    found = check_majority(EvaluationScores(exact_match=share), MAJORITY, step=9)
     assert found.verdict == verdict and found.value == pytest.approx(share - 0.05)
     if verdict == NOT_LEARNING:
         assert "always answering 'London' would get 5.0%" in found.why
 
 
 def test_no_majority_and_no_answers_are_no_verdict() -> None:
-    assert majority_only(Scores(exact_match=0.0), DataFacts(), step=9) is None
-    assert majority_only(Scores(loss=1.0), MAJORITY, step=9) is None
-    low, facts = Scores(loss=0.001), DataFacts(unigram=4.0)
-    assert implausible(low, facts, TASKS["question-answer"], step=9) is None
+    assert check_majority(EvaluationScores(exact_match=0.0), DataFacts(), step=9) is None
+    assert check_majority(EvaluationScores(loss=1.0), MAJORITY, step=9) is None
+    low, facts = EvaluationScores(loss=0.001), DataFacts(unigram=4.0)
+    assert check_plausible(low, facts, TASKS["question-answer"], step=9) is None

@@ -5,7 +5,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.config.visibility import Visibility
-from engine.data.objectives import Batch, NextToken, places
+from engine.data.objectives import Batch, NextToken, token_origins
 from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak, places_to_try
 from engine.model import attention
 from engine.model.transformer import build_model
@@ -13,7 +13,7 @@ from engine.model.transformer import build_model
 VOCAB = 11
 WINDOWS = torch.randint(VOCAB, (2, 17), generator=torch.Generator().manual_seed(3))
 OBJECTIVE = NextToken(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
-PLACES, BATCH = places(OBJECTIVE), OBJECTIVE.batch(WINDOWS, torch.Generator())
+PLACES, BATCH = token_origins(OBJECTIVE), OBJECTIVE.batch(WINDOWS, torch.Generator())
 ROW = Batch(BATCH.tokens[:1], BATCH.targets[:1], 16)
 
 
@@ -21,7 +21,7 @@ def model(tiny, see: Visibility | None = None, *changes: str) -> torch.nn.Module
     built = build_model(tiny(*changes).model, VOCAB, 1).eval()
     if see is not None:
         for layer in built.layers:
-            layer.attention.see = see
+            layer.attention.visibility = see
     return built
 
 
@@ -79,7 +79,7 @@ def test_a_leak_at_one_place_in_one_layer_is_found(tiny, extra, layer: int) -> N
             return super().__call__(q, k) | extra(q, k)
 
     built = model(tiny, None, "model.backend=reference")
-    built.layers[layer].attention.see = Local(causal=True)
+    built.layers[layer].attention.visibility = Local(causal=True)
     assert verdict(built) == "LEAK"
 
 
@@ -90,7 +90,7 @@ def test_a_leak_that_exists_only_while_training_is_found(tiny) -> None:
 
     built = model(tiny, None, "model.backend=reference", "model.dropout=0.1")
     for layer in built.layers:
-        layer.attention.see = WhileTraining(causal=True)
+        layer.attention.visibility = WhileTraining(causal=True)
     assert verdict(built) == "LEAK"
 
 

@@ -8,13 +8,13 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import Probe
-from engine.evaluation.metrics import TokenScores, probe_counts, scores_by_distance
+from engine.data.synthetic.grammar import TextProbe
+from engine.evaluation.metrics import TargetScores, probe_counts, scores_by_distance
 
 
-def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place: int = 10_000) -> TokenScores:
+def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place: int = 10_000) -> TargetScores:
     n = len(correct)
-    return TokenScores(np.zeros(n), correct, np.full(n, place, np.int32), context, stride)
+    return TargetScores(np.zeros(n), correct, np.full(n, place, np.int32), context, stride)
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def test_places_are_counted_by_hand() -> None:
     correct = np.zeros(20, bool)
     correct[[11, 14]] = True  # the tokens at offsets 12 and 15
     at, distance = np.array([2, 12, 13, 15, 19]), np.array([5, 5, 9, 10, 99])
-    probe = Probe("recall", "", 0.1, 0.2, (4, 10, 20, 30), at=at, distance=distance)
+    probe = TextProbe("recall", "", 0.1, 0.2, (4, 10, 20, 30), at=at, distance=distance)
     found = scores_by_distance(scores_of(correct, 8, 4), (probe,))
     assert found == {"recall": [[4, 10, 1, 3], [10, 20, 1, 1], [20, 30, 0, 1]]}  # 99 is the last stretch's
 
 
 def test_a_place_counts_only_where_the_window_showed_what_was_needed() -> None:
     at, distance = np.array([10, 11, 12]), np.array([5, 6, 7])
-    probe = Probe("recall", "", 0.1, 0.2, (4, 10), at=at, distance=distance)
+    probe = TextProbe("recall", "", 0.1, 0.2, (4, 10), at=at, distance=distance)
     scores = scores_of(np.ones(20, bool), 8, 4, place=5)  # six tokens shown: at most six back
     assert scores_by_distance(scores, (probe,)) == {"recall": [[4, 10, 2, 2]]}
 
@@ -81,5 +81,5 @@ def test_counting_by_distance_costs_no_time_that_anyone_sees(split) -> None:
 
 def test_a_probe_without_borders_is_left_out() -> None:
     at = np.array([10])
-    odd = Probe("odd", "", 0.1, 0.2, at=at, distance=at)
+    odd = TextProbe("odd", "", 0.1, 0.2, at=at, distance=at)
     assert scores_by_distance(scores_of(np.ones(20, bool), 8, 4), (odd,)) == {}

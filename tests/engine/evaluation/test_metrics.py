@@ -10,8 +10,15 @@ from engine.config.schema import RunConfig
 from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.loader import TextBatches
 from engine.data.objectives import NextToken
-from engine.data.synthetic.grammar import Probe
-from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_counts, score_tokens, windows
+from engine.data.synthetic.grammar import TextProbe
+from engine.evaluation.metrics import (
+    TargetScores,
+    excess_over_floor,
+    nanogpt_loss,
+    probe_counts,
+    score_tokens,
+    scoring_windows,
+)
 from engine.model.transformer import build_model
 
 VOCAB = 11
@@ -59,7 +66,7 @@ def test_every_target_is_in_one_window_with_the_promised_history() -> None:
     for n in (2, 9, 10, 100, 101):
         for context, stride in ((8, 8), (8, 4), (8, 3), (200, 100)):
             seen = []
-            for start, length, scored in windows(n, context, stride):
+            for start, length, scored in scoring_windows(n, context, stride):
                 targets = range(start + length - scored + 1, start + length + 1)
                 seen += targets
                 assert all(t - start >= min(t, context - stride) for t in targets)
@@ -76,8 +83,8 @@ def test_loss_is_a_sum_over_tokens_not_a_mean_of_batch_means(model) -> None:
 EIGHT = RunConfig.model_validate({"model": {"context_length": 8}})
 
 
-def scores_of(nll: np.ndarray, correct: np.ndarray, stride: int) -> TokenScores:
-    return TokenScores(nll, correct, np.zeros(len(nll), np.int32), 8, stride)
+def scores_of(nll: np.ndarray, correct: np.ndarray, stride: int) -> TargetScores:
+    return TargetScores(nll, correct, np.zeros(len(nll), np.int32), 8, stride)
 
 
 def test_perplexity_and_bits_follow_from_the_loss() -> None:
@@ -92,12 +99,12 @@ def test_probes_count_only_places_whose_evidence_the_window_shows() -> None:
     scores = replace(scores_of(np.zeros(20), correct, 8), place=np.arange(20, dtype=np.int32) % 8)
     # Offset 10 is predicted at place 1, which shows two characters; offset 15 at place 6, which shows seven.
     at, distance = np.array([10, 10, 15, 15, 15]), np.array([2, 3, 1, 7, 8])
-    assert probe_counts(scores, (Probe("recall", "", 0.1, 0.2, at=at, distance=distance),)) == {"recall": (2, 3)}
+    assert probe_counts(scores, (TextProbe("recall", "", 0.1, 0.2, at=at, distance=distance),)) == {"recall": (2, 3)}
 
 
 def test_a_probe_without_a_place_has_no_score() -> None:
     scores = scores_of(np.zeros(20), np.ones(20, bool), 8)  # every window begins at the character before
-    probe = Probe("recall", "", 0.1, 0.2, at=np.array([10]), distance=np.array([2]))
+    probe = TextProbe("recall", "", 0.1, 0.2, at=np.array([10]), distance=np.array([2]))
     assert probe_counts(scores, (probe,)) == {}
 
 
@@ -136,7 +143,7 @@ def test_count_lines_of_tiny_shakespeare(real_data) -> None:
     from engine.data.tokenizers import CharacterTokenizer
 
     splits = load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"), real_data).splits
-    tokenizer = CharacterTokenizer.of(s.text for s in splits.values())
+    tokenizer = CharacterTokenizer.from_texts(s.text for s in splits.values())
     train, held_out = (tokenizer.encode(splits[name].text) for name in ("train", "validation"))
     assert unigram_loss(train, held_out, 65) == pytest.approx(3.347, abs=2e-3)
     assert bigram_loss(train, held_out, 65) == pytest.approx(2.484, abs=1e-2)

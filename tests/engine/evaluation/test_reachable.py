@@ -19,11 +19,11 @@ from engine.data.synthetic import playlets
 from engine.data.synthetic.playlets import window_filter
 from engine.data.tokenizers import CharacterTokenizer
 from engine.evaluation import reachable
-from engine.evaluation.alarms import implausible
-from engine.evaluation.metrics import windows
+from engine.evaluation.alarms import check_plausible
+from engine.evaluation.metrics import scoring_windows
 from engine.evaluation.reachable import reachable_floor
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts, Scores
+from engine.runs.records import DataFacts, EvaluationScores
 from engine.tasks.scorers import TextScorer
 from engine.tasks.task import task_of_run
 from engine.tasks.text_task import TextTask
@@ -46,7 +46,7 @@ class PerfectModel(nn.Module):
             belief = None
             for t, token in enumerate(row):
                 character = self.characters[token]
-                belief = reads.first[character][1] if belief is None else reads.advance(belief, character)[1]
+                belief = reads.initial_beliefs[character][1] if belief is None else reads.advance(belief, character)[1]
                 for following, p in next_characters(reads, belief).items():
                     logits[b, t, numbers[following]] = self.confidence * math.log(p)
         return logits
@@ -62,7 +62,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     asked: dict = {"model": {"context_length": context}, "data": {"corpus_seed": seed, "corpus_size": 150_000}}
     config = RunConfig.model_validate(asked | ({} if stride is None else {"evaluation": {"stride": stride}}))
     split = corpus(seed).splits["validation"]
-    tokenizer = CharacterTokenizer.of(part.text for part in corpus(seed).splits.values())
+    tokenizer = CharacterTokenizer.from_texts(part.text for part in corpus(seed).splits.values())
     tokens = torch.from_numpy(tokenizer.encode(split.text))
     return TextScorer(config, split, tokens, tokenizer).record(PerfectModel(tokenizer, confidence)).dump()
 
@@ -118,7 +118,7 @@ def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
     some = reachable_floor(split, 64, 8)
     assert every is not None and some is not None
     read, of = some.facts.dump()["windows"]
-    assert read < of / 3 and of == len(windows(len(split.text), 64, 8))
+    assert read < of / 3 and of == len(scoring_windows(len(split.text), 64, 8))
     assert some.facts.nats_per_char == pytest.approx(every.facts.nats_per_char, abs=3 * some.facts.se)
     known = np.isfinite(some.nats)
     assert known.sum() < len(known) / 2
@@ -129,7 +129,7 @@ def test_a_floor_is_computed_once(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path))
     split = corpus(size=20_000).splits["validation"]
     first = reachable_floor(split, 32, 16)
-    monkeypatch.setattr(reachable, "_read", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(reachable, "_window_losses", lambda *_: pytest.fail("computed again"))
     second = reachable_floor(split, 32, 16)
     assert first is not None and second is not None
     np.testing.assert_array_equal(first.nats, second.nats)
@@ -147,7 +147,7 @@ def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
 
 def verdict_of(record: dict, floor: dict) -> str:
     facts = {"floor": {"nats_per_char": 0.357, "se": 0.0013, "reachable": floor}, "unigram": 3.0}
-    found = implausible(Scores.read(record), DataFacts.read(facts), TASKS["next-token"], step=1)
+    found = check_plausible(EvaluationScores.read(record), DataFacts.read(facts), TASKS["next-token"], step=1)
     assert found is not None
     return found.verdict
 

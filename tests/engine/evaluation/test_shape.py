@@ -3,7 +3,7 @@
 import math
 import random
 
-from engine.evaluation.alarms import curve, no_number
+from engine.evaluation.alarms import check_curves, nan_verdict
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.verdict import DIVERGED, OK, OVERFIT, STILL_FALLING
 
@@ -20,7 +20,7 @@ def records(loss, every: int, noise: float = 0.0) -> list[TrainRecord]:
 
 def verdict(train, validation=None, *, every: int = 250, noise: float = 0.02, when="after") -> str:
     validation = validation or train
-    found = curve(records(train, 10, noise), records(validation, every), when=when, step=STEPS)
+    found = check_curves(records(train, 10, noise), records(validation, every), when=when, step=STEPS)
     assert found is not None
     return found.verdict
 
@@ -43,7 +43,7 @@ def test_a_sound_run_is_left_alone() -> None:
 
 
 def test_nothing_is_said_before_the_first_evaluation() -> None:
-    assert curve(records(falling, 10), [], when="after", step=STEPS) is None
+    assert check_curves(records(falling, 10), [], when="after", step=STEPS) is None
 
 
 def test_a_validation_loss_that_rose_from_its_best_is_overfit() -> None:
@@ -54,13 +54,13 @@ def test_a_validation_loss_that_rose_from_its_best_is_overfit() -> None:
 def test_one_dip_is_no_overfitting() -> None:
     validation = records(settled, 250)
     validation[-2] = TrainRecord(step=validation[-2].step, loss=validation[-2].loss - 0.2)
-    assert curve(records(settled, 10), validation, when="after", step=STEPS).verdict == OK
+    assert check_curves(records(settled, 10), validation, when="after", step=STEPS).verdict == OK
 
 
 def test_the_founding_report_that_rose_for_29_epochs_is_overfit() -> None:
     validation = [ValidationRecord(step=epoch, loss=1.72 + 0.0026 * epoch) for epoch in range(1, 31)]
     train = [TrainRecord(step=epoch, loss=1.4 / epoch**0.1) for epoch in range(1, 31)]
-    found = curve(train, validation, when="evaluation", step=30)
+    found = check_curves(train, validation, when="evaluation", step=30)
     assert found.verdict == OVERFIT
     assert "step 1 " in found.why
 
@@ -86,7 +86,7 @@ def test_one_evaluation_at_the_end_leaves_it_to_the_training_loss() -> None:
 
 def test_a_short_run_with_few_records_is_asked_too() -> None:
     train = [TrainRecord(step=step, loss=4.0 - step / 60) for step in range(10, 121, 10)]
-    assert curve(train, [ValidationRecord(step=120, loss=2.0)], when="after", step=120).verdict == STILL_FALLING
+    assert check_curves(train, [ValidationRecord(step=120, loss=2.0)], when="after", step=120).verdict == STILL_FALLING
 
 
 def test_noise_alone_is_not_a_fall() -> None:
@@ -96,10 +96,10 @@ def test_noise_alone_is_not_a_fall() -> None:
 def test_records_without_a_number_are_passed_over() -> None:
     broken = {"step": 1}, {"step": 2, "loss": math.nan}, {"step": 3, "loss": "x"}
     spoilt = [*map(TrainRecord.read, broken), *records(settled, 10)]
-    assert curve(spoilt, spoilt, when="after", step=STEPS).verdict == OK
+    assert check_curves(spoilt, spoilt, when="after", step=STEPS).verdict == OK
 
 
 def test_no_number_names_the_step_it_was_told() -> None:
-    found = no_number("loss is NaN or infinite at step 7; the last good state is step 6", step=6)
+    found = nan_verdict("loss is NaN or infinite at step 7; the last good state is step 6", step=6)
     assert found.verdict == DIVERGED
     assert "step 7" in found.why

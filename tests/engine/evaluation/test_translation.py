@@ -150,7 +150,7 @@ def test_each_language_has_its_own_words() -> None:
 @pytest.mark.parametrize("here", [True, False])
 def test_japanese_is_scored_by_characters_where_its_package_is_missing(monkeypatch, here) -> None:
     monkeypatch.setattr(translation, "find_spec", lambda name: here or None)
-    assert [translation.words_of(one) for one in ("ja", "ja-JP", "zh_CN", "de", "")] == [
+    assert [translation.bleu_tokenizer(one) for one in ("ja", "ja-JP", "zh_CN", "de", "")] == [
         *(["ja-mecab"] * 2 if here else ["char"] * 2),
         *("zh", "13a", "13a"),
     ]
@@ -168,8 +168,8 @@ def test_japanese_is_scored_by_characters_where_its_package_is_missing(monkeypat
 def test_languages_without_spaces_are_not_one_word_a_sentence(languages: str, now: str, before: list[str]) -> None:
     """Runs with earlier records keep the tokenizers that they began with."""
     names = languages.split()
-    assert [translation.words_of(one, installed=False) for one in names] == [now] * len(names)
-    assert [translation.words_of(one, 2, installed=False) for one in names] == before
+    assert [translation.bleu_tokenizer(one, installed=False) for one in names] == [now] * len(names)
+    assert [translation.bleu_tokenizer(one, 2, installed=False) for one in names] == before
     thai = ["ฉันจะไปสถานีรถไฟ"], ["ฉันจะไปโรงเรียน"]
     found, earlier = (score_translations(["a"], *thai, "th", records) for records in (3, 2))
     assert "tok:char" in found.bleu_signature and "tok:13a" in earlier.bleu_signature and found.bleu > earlier.bleu

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import InputError
 from engine.generation import beam as beam_search
-from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, Specials, likeliest, penalty_of
+from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, Specials, make_length_penalty, top_tokens
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from tests.engine.generation.reference_beam import all_sequences, next_log_probabilities, reference_beam
@@ -27,11 +27,11 @@ from tests.engine.generation.writers import (
 )
 from tests.engine.model.cells import BASE, LENGTH
 
-GNMT = penalty_of("gnmt", 0.6)
+GNMT = make_length_penalty("gnmt", 0.6)
 
 
 def translate_batch(model, source, source_at, *, length_penalty="gnmt", alpha=0.6, max_length, **how):
-    given = {"penalty": penalty_of(length_penalty, alpha), "max_length": [max_length] * len(source)}
+    given = {"penalty": make_length_penalty(length_penalty, alpha), "max_length": [max_length] * len(source)}
     return beam_search.translate_batch(model, source, source_at, **given, **how)
 
 
@@ -149,7 +149,7 @@ def test_a_beam_as_wide_as_everything_finds_the_best_there_is(which: int, penalt
     model, allowed, limit = cached_writer(which), 3, 4
     source = SOURCES[1]
     everything = all_sequences(model, source, SPECIALS, allowed, limit)
-    over = penalty_of(penalty, alpha)
+    over = make_length_penalty(penalty, alpha)
     scores = {key: total / over(len(key[0]) + key[1]) for key, total in everything.items()}
     [found] = translate_batch(
         model,
@@ -178,7 +178,9 @@ def test_stopping_early_changes_no_result(alpha: float) -> None:
     for which in range(0, len(CELLS), 7):
         model = cached_writer(which)
         for row in range(4):
-            expected = reference_beam(model, SOURCES[row], SPECIALS, TEXT, LIMIT, 4, penalty_of("power", alpha))
+            expected = reference_beam(
+                model, SOURCES[row], SPECIALS, TEXT, LIMIT, 4, make_length_penalty("power", alpha)
+            )
             one = SOURCES[row : row + 1]
             [found] = translate(model, one, None, beam=4, n_best=2, length_penalty="power", alpha=alpha, between=count)
             longest += LIMIT
@@ -200,8 +202,8 @@ def test_a_length_penalty_favours_longer_translations() -> None:
 
 
 def test_the_penalties_by_hand() -> None:
-    assert penalty_of("gnmt", 0.6)(7) == pytest.approx((12 / 6) ** 0.6)
-    assert penalty_of("power", 0.5)(9) == pytest.approx(3.0)
+    assert make_length_penalty("gnmt", 0.6)(7) == pytest.approx((12 / 6) ** 0.6)
+    assert make_length_penalty("power", 0.5)(9) == pytest.approx(3.0)
 
 
 def test_equals_are_taken_in_the_order_of_their_ids() -> None:
@@ -209,8 +211,8 @@ def test_equals_are_taken_in_the_order_of_their_ids() -> None:
     scores[1, [30, 7, 22]] = 1.0
     everything = torch.arange(40)
     for k, first, second in ((1, [0], [7]), (3, [0, 1, 2], [7, 22, 30]), (5, [0, 1, 2, 3, 4], [7, 22, 30, 0, 1])):
-        assert likeliest(scores, k, everything)[0].tolist() == [first, second]
-    assert likeliest(scores, 3, everything[2:])[0].tolist() == [[2, 3, 4], [7, 22, 30]]
+        assert top_tokens(scores, k, everything)[0].tolist() == [first, second]
+    assert top_tokens(scores, 3, everything[2:])[0].tolist() == [[2, 3, 4], [7, 22, 30]]
 
 
 def test_a_model_that_knows_nothing_ends_where_ids_say(tiny) -> None:
@@ -308,7 +310,7 @@ def test_an_empty_source_is_refused() -> None:
 
 def test_a_model_without_an_end_token_is_refused() -> None:
     with pytest.raises(ValueError, match="not among the model's 13 tokens"):
-        translate_batch(writer(), SOURCES, None, specials=Specials.after(11), allowed=11, max_length=4)
+        translate_batch(writer(), SOURCES, None, specials=Specials.numbered_from(11), allowed=11, max_length=4)
 
 
 def test_a_cache_keeps_its_rows_when_their_number_changes_often() -> None:

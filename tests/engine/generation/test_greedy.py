@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.data.tokenizers import CharacterTokenizer, PairTokenizer
-from engine.generation.inspection import attentions, recorded_weights
+from engine.generation.inspection import attentions, record_cross_attention
 from engine.generation.translation import Translator
 from tests.engine.generation.writers import CELLS, NAMES, SOURCES, SPECIALS, TEXT, writer
 from tests.engine.model.cells import BASE
@@ -27,7 +27,7 @@ def align(model, source, target, *, start, layer=-1, head=None):
     if target.numel() == 0:
         return torch.zeros(0, source.numel())
     read = torch.cat((target.new_tensor([start]), target[:-1]))
-    with torch.inference_mode(), recorded_weights(model, layer) as weights:
+    with torch.inference_mode(), record_cross_attention(model, layer) as weights:
         model(source[None], read[None])
         found = weights[0][0].mean(0) if head is None else weights[0][0][head]
         return found.float()
@@ -41,11 +41,11 @@ def model(request):
 def test_streaming_writes_what_a_beam_of_1_finds(model) -> None:
     writes = translator(model)
     for sentence, [best] in zip(SENTENCES, writes.translate(writes.encode(SENTENCES)), strict=True):
-        written, limit = list(writes.stream(sentence)), writes.most(len(read(model, sentence)))
+        written, limit = list(writes.stream(sentence)), writes.max_length(len(read(model, sentence)))
         assert "".join(piece for piece, *_ in written) == best.text
-        assert tuple(one.token for _, one, _ in written) == best.found.tokens
-        assert [one.probability for _, one, _ in written] == pytest.approx(best.found.chances)
-        assert (len(written) == limit) == (not best.found.finished)
+        assert tuple(one.token for _, one, _ in written) == best.hypothesis.tokens
+        assert [one.probability for _, one, _ in written] == pytest.approx(best.hypothesis.chances)
+        assert (len(written) == limit) == (not best.hypothesis.finished)
 
 
 def test_what_is_shown_while_streaming_is_the_alignment_of_the_whole(model) -> None:
@@ -67,7 +67,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
         made.append(output)
 
     hook = part.register_forward_hook(keep)
-    with torch.no_grad(), recorded_weights(model, 1) as weights:
+    with torch.no_grad(), record_cross_attention(model, 1) as weights:
         model(SOURCES, target)
     hook.remove()
     _, _, (_, values), _ = given[0]
@@ -79,7 +79,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
 def test_nothing_is_left_on_the_model() -> None:
     model = writer()
     list(translator(model).stream(SENTENCES[0]))
-    with pytest.raises(RuntimeError), recorded_weights(model, 0):
+    with pytest.raises(RuntimeError), record_cross_attention(model, 0):
         raise RuntimeError
     assert not any(module._forward_hooks for module in model.modules())
 

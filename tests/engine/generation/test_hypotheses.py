@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, SentenceBeam, penalty_of
+from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, SentenceBeam, make_length_penalty
 
 END = 9
 
@@ -15,7 +15,7 @@ END = 9
 class Patient(SentenceBeam):
     """Never stops early."""
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         return False
 
 
@@ -48,7 +48,7 @@ def search(kind: type[SentenceBeam], options: tuple, seed: int, likes_to_end: fl
 def test_stopping_early_never_changes_the_best(
     seed: int, beam: int, wanted: int, limit: int, penalty, alpha: float, likes_to_end: float
 ) -> None:
-    options = (beam, min(wanted, beam), limit, END, penalty_of(penalty, alpha))
+    options = (beam, min(wanted, beam), limit, END, make_length_penalty(penalty, alpha))
     found, steps = search(SentenceBeam, options, seed, likes_to_end)
     expected, most = search(Patient, options, seed, likes_to_end)
     assert found == expected and steps <= most <= limit
@@ -60,7 +60,7 @@ def test_the_hope_is_that_of_the_length_which_flatters_most(alpha: float, ends_a
 
     At the first end the other text seems to have lost already, if its hope is reckoned at the wrong length.
     """
-    sentence = SentenceBeam(2, 1, 10, END, penalty_of("power", alpha))
+    sentence = SentenceBeam(2, 1, 10, END, make_length_penalty("power", alpha))
     sentence.advance([[(END, math.log(ends_at_once)), (0, math.log(1 - ends_at_once))]])
     while sentence.live:
         sentence.advance(
@@ -72,6 +72,6 @@ def test_the_hope_is_that_of_the_length_which_flatters_most(alpha: float, ends_a
 def test_no_search_goes_on_without_hope() -> None:
     """These could take 30 steps; the figures are what the tightest bound without a look ahead needs."""
     for alpha, most in ((-1.0, 3.0), (0.0, 3.5), (0.6, 5.5)):
-        options = (4, 1, 30, END, penalty_of("gnmt", alpha))
+        options = (4, 1, 30, END, make_length_penalty("gnmt", alpha))
         steps = [search(SentenceBeam, options, seed, 0.5)[1] for seed in range(40)]
         assert sum(steps) / len(steps) < most, (alpha, sum(steps) / len(steps))

@@ -6,7 +6,7 @@ import torch
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.generation import inspection, surprise
-from engine.generation.inspection import head_attention, places
+from engine.generation.inspection import attention_kinds, head_attention
 from engine.model import heads
 from engine.model.attention import attention_weights, softmax_attention
 from engine.model.transformer import build_model
@@ -25,7 +25,7 @@ def weighted(cell: RunConfig, which: str) -> bool:
     return has(cell, which) and (which == "cross" or cell.model.attention != "linear")
 
 
-WEIGHTED = [(cell, which) for cell in CELLS for which in inspection.PLACES if weighted(cell, which)]
+WEIGHTED = [(cell, which) for cell in CELLS for which in inspection.ATTENTION_KINDS if weighted(cell, which)]
 
 
 @pytest.mark.parametrize(("cell", "which"), WEIGHTED, ids=[f"{name(c)}-{w}" for c, w in WEIGHTED])
@@ -49,13 +49,13 @@ def test_what_is_shown_is_what_the_model_attends_to(cell, which, monkeypatch) ->
     assert (looks.weights - attention_weights(case)[0, head]).abs().max() <= 1e-5
     assert torch.allclose(looks.weights @ v[0, head], out[0, head], atol=1e-9)
     q_pos, k_pos = case.q_at.index, case.k_at.index
-    assert torch.equal(looks.visible, case.see(q_pos[0, :, None], k_pos[0, None]))
+    assert torch.equal(looks.visible, case.visibility(q_pos[0, :, None], k_pos[0, None]))
     assert not looks.weights[~looks.visible].any()
     bias = case.scheme.bias(q_pos, k_pos)
     assert looks.bias is None if bias is None else torch.equal(looks.bias, bias[0, head])
 
 
-LINEAR = [(c, w) for c in CELLS if c.model.attention == "linear" for w in places(network(c)) if w != "cross"]
+LINEAR = [(c, w) for c in CELLS if c.model.attention == "linear" for w in attention_kinds(network(c)) if w != "cross"]
 
 
 @pytest.mark.parametrize(("cell", "which"), LINEAR, ids=[f"{name(c)}-{w}" for c, w in LINEAR])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.base.errors import InputError
-from engine.data.objectives import Prompt, QuestionAnswer, span_corruption
+from engine.data.objectives import QuestionAnswer, TokenPrompt, corruption_objective
 from engine.generation.answering import beam_answers, greedy_answers, sample_answer
 from engine.generation.sampling import Sampling
 from engine.generation.surprise import answer_surprise
@@ -24,9 +24,9 @@ def model_and_prompt(kind: str = "question-answer", *, reads: bool = False, **mo
     with torch.no_grad():
         made.head.weight.mul_(20)  # chances that differ
     prompt = (
-        QuestionAnswer(wanted, SIZE).asked(QUESTION)
+        QuestionAnswer(wanted, SIZE).make_prompt(QUESTION)
         if kind == "question-answer"
-        else span_corruption(wanted, SIZE).asked([QUESTION, QUESTION])
+        else corruption_objective(wanted, SIZE).gap_prompt([QUESTION, QUESTION])
     )
     return made, prompt
 
@@ -66,7 +66,7 @@ def test_a_linear_model_follows_several_answers_too() -> None:
 
 def test_a_prompt_that_does_not_fit_is_refused() -> None:
     model, prompt = model_and_prompt(context_length=8)
-    long = Prompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
+    long = TokenPrompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
     with pytest.raises(InputError, match="12 tokens, special tokens included; this model sees at most 8"):
         beam_answers(model, long, allowed=SIZE, most=3, beam=1)
     with pytest.raises(InputError, match="sees at most 8 at once"):
@@ -75,9 +75,9 @@ def test_a_prompt_that_does_not_fit_is_refused() -> None:
 
 def test_gaps_of_t5_have_sentinels_and_the_last_ends_what_is_written() -> None:
     wanted = config("span-corruption", reads=True)
-    objective = span_corruption(wanted, SIZE)
-    first = objective.first
-    prompt = objective.asked([QUESTION[:1], QUESTION[1:2], QUESTION[2:]])
+    objective = corruption_objective(wanted, SIZE)
+    first = objective.first_sentinel
+    prompt = objective.gap_prompt([QUESTION[:1], QUESTION[1:2], QUESTION[2:]])
     assert prompt.source.tolist() == [0, first, 3, first + 1, 1]
     assert prompt.tokens.tolist() == [objective.start, first]
-    assert prompt.marks == (first + 1,) and prompt.end == first + 2
+    assert prompt.extra_allowed == (first + 1,) and prompt.end == first + 2

@@ -9,7 +9,7 @@ from engine.model.transformer import Network
 from tests.engine.model.cells import SOURCE, cells, draw, network, padded
 
 TEXT = 8  # tokens of the text; the model has five more, two of them nobody's
-SPECIALS = Specials.after(TEXT)
+SPECIALS = Specials.numbered_from(TEXT)
 LIMIT = 12
 CELLS = [
     cell

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from engine.config.schema import RunConfig
-from engine.evaluation.checks import redraw, starts_as_identity
+from engine.evaluation.checks import randomize_weights, starts_as_identity
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from tests.legal_cells import AXES as ALL_AXES
@@ -77,7 +77,7 @@ def network(cell: RunConfig) -> Network:
     """In float64, dropout off; with other weights where layers begin as the identity, or close to it."""
     built = build_model(cell.model, VOCAB, 1).double().eval()
     if starts_as_identity(cell.model):
-        redraw(built)
+        randomize_weights(built)
     return built
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.config.model import ModelConfig
 from engine.config.visibility import Visibility
 from engine.model.decoding import Predictor
-from engine.model.heads import Reading, SoftmaxSelfAttention
+from engine.model.heads import ForwardContext, SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import T5, Alibi, Positions, PositionScheme, Rope, Sinusoidal, alibi_slopes
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
@@ -383,7 +383,7 @@ def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> No
     angle = (at.index[..., None] * rates).repeat(1, 1, 2)
     with torch.no_grad():
         expected = theirs(x, attention_mask=None, position_embeddings=(angle.cos(), angle.sin()))[0]
-        assert difference(ours(x, Reading(at)), expected) <= EXACT
+        assert difference(ours(x, ForwardContext(at)), expected) <= EXACT
         rotary = module.GPTNeoXRotaryEmbedding(settings)
         assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6
 
@@ -473,7 +473,7 @@ def test_our_sinks_are_gpt_oss(window: int | None, backend: str) -> None:
     cos, sin = (part.chunk(2, dim=-1)[0] for part in ExactAngles()(x, torch.arange(LENGTH)[None]))
     with torch.no_grad():
         expected = theirs(x, position_embeddings=(cos, sin), attention_mask=hidden(LENGTH, window))[0]
-        assert difference(ours(x, Reading(Positions.consecutive(LENGTH))), expected) <= EXACT
+        assert difference(ours(x, ForwardContext(Positions.consecutive(LENGTH))), expected) <= EXACT
 
 
 @pytest.mark.parametrize("backend", ["auto", "reference"])
@@ -485,7 +485,7 @@ def test_our_cap_on_scores_is_gemma2s(backend: str) -> None:
     with torch.no_grad():
         expected = theirs(x, position_embeddings=angles, attention_mask=hidden(LENGTH, None))[0]
         # Gemma takes its softmax in fp32.
-        assert difference(ours(x, Reading(Positions.consecutive(LENGTH))), expected) <= 1e-5
+        assert difference(ours(x, ForwardContext(Positions.consecutive(LENGTH))), expected) <= 1e-5
 
 
 # --- T5
@@ -536,7 +536,7 @@ def test_our_self_attention_is_t5s(causal: bool, backend: str) -> None:
     with torch.no_grad():
         # T5 leaves the mask to its caller and adds none itself.
         expected = theirs(x, mask=mask if causal else None)[0]
-        assert difference(ours(x, Reading(Positions.consecutive(length))), expected) <= EXACT
+        assert difference(ours(x, ForwardContext(Positions.consecutive(length))), expected) <= EXACT
 
 
 # --- BERT

@@ -5,7 +5,14 @@ import torch
 from torch.nn import functional as F
 
 from engine.config.visibility import Visibility
-from engine.model.attention import BACKENDS, AttentionCall, Softmax, attention_weights, choose, softmax_attention
+from engine.model.attention import (
+    BACKENDS,
+    AttentionCall,
+    Softmax,
+    attention_weights,
+    choose_backend,
+    softmax_attention,
+)
 from engine.model.positions import Positions, PositionScheme, Relative
 
 
@@ -158,8 +165,8 @@ def test_a_backend_that_cannot_serve_says_why() -> None:
 
     at, q = Positions.consecutive(3), heads(1, 1, 3, 4)
     case = AttentionCall(q, q, at, at, Visibility(True), Content())
-    assert choose(case).name == "reference"
+    assert choose_backend(case).name == "reference"
     with pytest.raises(ValueError, match="terms depend on queries and keys"):
-        choose(case, "sdpa")
+        choose_backend(case, "sdpa")
     with pytest.raises(ValueError, match="unknown attention backend"):
-        choose(case, "fast")
+        choose_backend(case, "fast")

@@ -122,15 +122,17 @@ def test_the_account_of_what_is_kept_is_what_autograd_keeps(name, norm, length: 
     rates = ["dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"]
     rates += ["attention_dropout"] if name in WEIGHTED else []
     config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **NORMS.get(norm, {}))
-    shape = size.BatchShape.of(config)
-    assert size.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
+    shape = size.BatchShape.from_config(config)
+    assert size.saved_activations(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activation: str, dropout: float) -> None:
     config = config_of("rope", length=32, activation=activation, d_ff=512, ff_dropout=dropout)
-    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.03)
+    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+        autograd_keeps(config), rel=0.03
+    )
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -138,7 +140,9 @@ def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activa
 @pytest.mark.parametrize("name", ["rope", "learned", "xl", "window", "kv1"])
 def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, part, dropout: float) -> None:
     config = config_of(name, length=128, attention_dropout=dropout, **part)
-    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.1)
+    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+        autograd_keeps(config), rel=0.1
+    )
 
 
 @pytest.mark.parametrize("norm", ["layer", "rms"])
@@ -157,7 +161,9 @@ def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, pa
 )
 def test_the_account_of_what_a_layers_stream_keeps_is_what_autograd_keeps(change, dropout: float, norm: str) -> None:
     config = config_of("rope", length=32, d_ff=64, norm=norm, dropout=dropout, **change)
-    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.02)
+    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+        autograd_keeps(config), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("part", [{}, {"score_cap": 5.0}, {"sinks": True}], ids=str)
@@ -173,7 +179,7 @@ def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, drop
     at = Positions.of_tokens(real, one_side=True) if padded else Positions.consecutive(length)
     heads = torch.empty(2, config.model.n_heads, length, config.model.head_width)
     found = training_kernel(config.model, True, length, padded=padded).name
-    assert {"math": "sdpa"}.get(found, found) == attention.kernel(heads, at)
+    assert {"math": "sdpa"}.get(found, found) == attention.kernel_name(heads, at)
 
 
 def test_an_attention_without_a_kernel_is_counted_as_written_out(monkeypatch) -> None:
@@ -190,15 +196,15 @@ def test_the_largest_batch_of_rows_is_what_memory_is_estimated_for() -> None:
     config = RunConfig.model_validate(presets.resolve(presets.find("phrasebook")).dump())
     upper = size.memory_bytes(config, 2000)
     assert size.memory_bytes(config, 2000, size.BatchShape(16, 32, 32)) < upper
-    assert size.memory_bytes(config, 2000, size.BatchShape.of(config)) == upper
+    assert size.memory_bytes(config, 2000, size.BatchShape.from_config(config)) == upper
 
 
 def test_checkpointing_keeps_less_and_a_gpu_has_no_slack() -> None:
     config = config_of("rope", length=128)
     data = config.dump()
     data["train"]["activation_checkpointing"] = True
-    shape = size.BatchShape.of(config)
-    assert size.kept(RunConfig.model_validate(data), shape) < 0.7 * size.kept(config, shape)
+    shape = size.BatchShape.from_config(config)
+    assert size.saved_activations(RunConfig.model_validate(data), shape) < 0.7 * size.saved_activations(config, shape)
     assert size.memory_bytes(config, 65, gpu=True) - size.WORKSPACES[False] < size.memory_bytes(config, 65)
 
 
@@ -233,5 +239,5 @@ def test_the_estimate_is_near_the_measured_peak(name: str) -> None:
 @pytest.mark.parametrize("preset", presets.list_presets(), ids=lambda preset: preset.name)
 def test_the_estimate_of_every_preset_is_near_the_measured_peak(preset: presets.Preset) -> None:
     assert measured(preset.name) == pytest.approx(1.0, abs=WITHIN)
-    if preset.extends is not None and presets.chain(preset)[0].name == "baseline":
+    if preset.extends is not None and presets.extends_chain(preset)[0].name == "baseline":
         assert measured(f"{preset.name}@demo") == pytest.approx(1.0, abs=WITHIN)

@@ -15,7 +15,7 @@ from engine.model.decoding import Predictor, has_simple_steps
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
 from engine.model.transformer import NETWORKS, SkipInit, build_model
-from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
+from engine.training.self_check import check_cache, check_reference, chunked_logits, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import (
     BASE,
@@ -41,7 +41,7 @@ CELLS = cells()
 MIXED = [
     (attention, position)
     for attention, position in itertools.product(ATTENTIONS, POSITIONS)
-    if ATTENTIONS[attention].scores or not POSITIONS[position].adds
+    if ATTENTIONS[attention].has_scores or not POSITIONS[position].adds
 ]
 TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
 
@@ -109,10 +109,10 @@ def test_the_probe_follows_a_text_that_is_rearranged(documents) -> None:
 
     clean = build_model(documents.model, needed, 1)
     assert verdict(clean) == "ok"
-    if ATTENTIONS[documents.model.attention].scores:
+    if ATTENTIONS[documents.model.attention].has_scores:
         seeing = build_model(documents.model.model_copy(update={"backend": "reference"}), needed, 1)
         for layer in seeing.stacks[-1].layers:
-            layer.attention.see = Visibility(causal=False)
+            layer.attention.visibility = Visibility(causal=False)
         assert verdict(seeing) == "LEAK"
 
 
@@ -161,7 +161,7 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
         assert (predictor.feed(TOKENS[rows, 6:7]) - whole[6][rows]).abs().max() <= 1e-10
     scheme = model.stacks[-1].layers[0].attention.scheme
     bound = cell.model.attention in ("global", "window") and POSITIONS[cell.model.position].acts_on != "content"
-    bound = bound and scheme.by_distance
+    bound = bound and scheme.bias_by_distance
     assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
 
 
@@ -180,7 +180,7 @@ def test_a_backend_of_whole_texts_decodes_too(backend: str, attention: str) -> N
 @pytest.mark.parametrize("packs", [True, False])
 def test_steps_of_several_rows_in_fp32_are_the_full_pass(rows: int, packs: bool, monkeypatch) -> None:
     """With weights packed for oneDNN where torch can; rows may become more, as a beam's do."""
-    monkeypatch.setattr("engine.model.decoding._PACKS", packs)
+    monkeypatch.setattr("engine.model.decoding.CAN_PACK", packs)
     config = RunConfig.model_validate({"model": {"dropout": 0.0, "bias": rows != 2}})
     model = build_model(config.model, 20, 1).eval()
     texts = TOKENS[torch.arange(rows) % len(TOKENS)] % 20
@@ -251,7 +251,7 @@ def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
         model.decode(TOKENS[:, :7], cache)
         cache.select(rows)
         after = model.decode(TOKENS[rows][:, 7:9], cache)
-        whole = model(source[rows], TOKENS[rows], Positions(source_at.index[rows], one_side=True))
+        whole = model(source[rows], TOKENS[rows], Positions(source_at.index[rows], one_sided_padding=True))
         assert (after - whole[:, 7:9]).abs().max() <= 1e-10
 
 
@@ -339,4 +339,4 @@ def test_every_option_of_a_choice_has_an_effect(change) -> None:
 def test_chunks_may_be_of_any_length() -> None:
     model = build_model(BASE.model, VOCAB, 1).double().eval()
     with torch.no_grad():
-        assert (in_chunks(model, TOKENS, [5, 1, 9, 5]) - model(TOKENS)).abs().max() <= 1e-10
+        assert (chunked_logits(model, TOKENS, [5, 1, 9, 5]) - model(TOKENS)).abs().max() <= 1e-10

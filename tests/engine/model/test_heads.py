@@ -7,7 +7,7 @@ from engine.config.visibility import Visibility
 from engine.model.attention import AttentionCall, Softmax, attention_weights, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions, PositionScheme
-from engine.model.reference import Reference
+from engine.model.reference import ReferenceNetwork
 from tests.engine.model.cells import BASE, LENGTH, draw, network
 
 PARTS = ({"qk_norm": "before"}, {"qk_norm": "after"}, {"score_cap": 2.0}, {"sinks": True}, {"gate": "head"})
@@ -44,7 +44,7 @@ def test_values_are_mixed_with_the_first_layers_in_a_deep_network() -> None:
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
         whole = model(tokens)
-        expected = Reference(model.config, dict(model.named_parameters())).logits(tokens)
+        expected = ReferenceNetwork(model.config, dict(model.named_parameters())).logits(tokens)
         steps = Predictor(model)
         steps.begin(4)
         found = [steps.feed(tokens[:, :3]), *(steps.feed(tokens[:, t : t + 1]) for t in range(3, LENGTH))]

@@ -37,7 +37,7 @@ OF_A_LAYER = [name for name, row in POSITIONS.items() if row.acts_on != "embeddi
 KINDS = [
     f"{attention} {position}"
     for attention, position in itertools.product(ATTENTIONS, OF_A_LAYER)
-    if ATTENTIONS[attention].scores or not POSITIONS[position].adds
+    if ATTENTIONS[attention].has_scores or not POSITIONS[position].adds
 ]
 EVERY_FOURTH = ("window", "window", "window", "global none")
 
@@ -114,7 +114,7 @@ def test_the_small_copy_has_every_kind_of_layer() -> None:
 
 def test_layer_i_takes_entry_i_of_the_pattern_again_and_again() -> None:
     model = of(layers=["window", "global none", "sparse alibi"], n_layers=5).model
-    kinds = [(model.of_layer(i).attention, model.of_layer(i).position) for i in range(5)]
+    kinds = [(model.layer_config(i).attention, model.layer_config(i).position) for i in range(5)]
     assert kinds == [
         ("window", "rope"),
         ("global", "none"),
@@ -122,9 +122,9 @@ def test_layer_i_takes_entry_i_of_the_pattern_again_and_again() -> None:
         ("window", "rope"),
         ("global", "none"),
     ]
-    assert [places for _, places in model.kinds()] == [(0, 3), (1, 4), (2,)]
+    assert [places for _, places in model.layer_kinds()] == [(0, 3), (1, 4), (2,)]
     built = build_model(model, VOCAB, 1)
-    assert [layer.attention.see for layer in built.layers] == [
+    assert [layer.attention.visibility for layer in built.layers] == [
         Visibility(True, 5),
         Visibility(True),
         Visibility(True, 5, 4),
@@ -160,7 +160,7 @@ def test_what_is_estimated_lies_between_the_plain_networks() -> None:
     window, full = (of(attention=kind, context_length=256) for kind in ("window", "global"))
     for measure in (lambda c: size.flops_per_token(c.model, VOCAB), lambda c: size.memory_bytes(c, VOCAB)):
         assert measure(window) < measure(both) < measure(full)
-    kept = [size.kept(config, size.BatchShape.of(config)) for config in (window, both, full)]
+    kept = [size.saved_activations(config, size.BatchShape.from_config(config)) for config in (window, both, full)]
     assert kept[1] - kept[0] == pytest.approx(kept[2] - kept[1])  # a layer each
 
 

@@ -38,7 +38,7 @@ BASES: tuple[dict[str, object], ...] = (
     {"position": "rope", "layers": ["window", "global none"]},
 )
 Change = dict[str, object]
-ON: list[Change] = [{name: value} for name, row in PARTS.items() for value in row.on]
+ON: list[Change] = [{name: value} for name, row in PARTS.items() for value in row.on_values]
 
 
 def config_of(change: Change) -> RunConfig | None:
@@ -99,8 +99,8 @@ def test_every_part_says_what_it_is(name: str) -> None:
     row, off = PARTS[name], ModelConfig.model_fields[name].default
     assert len(name) <= 13  # as wide as Design shows
     assert row.sentence and row.sentence[-1] not in ".:" and row.citation[-4:].isdigit()
-    assert row.on and off not in row.on and off in (0.0, False, "none", 1.0, ())
-    for value in row.on:
+    assert row.on_values and off not in row.on_values and off in (0.0, False, "none", 1.0, ())
+    for value in row.on_values:
         model = BASE.model.model_copy(update={name: value})
         assert row.formula(model) and set(row.title) == set(row.label) == set(LANGUAGES)
         assert all(row.title.values())

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import TakenOver
+from engine.base.errors import RunTakenOver
 from engine.runs import claims, reader
-from engine.runs.claims import CLAIM, Claim, claim, held, liveness
+from engine.runs.claims import CLAIM_VARIABLE, Claim, claim, claim_holders, liveness
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, Summary, TrainRecord
@@ -46,24 +46,24 @@ def left(runs: Path, name: str, **owner: Any) -> Path:
 
 def watched_for(path: Path, seconds: float) -> None:
     """This process has watched a claim that stood still for so long."""
-    reader._BEATS[path] = (path.stat().st_mtime_ns, NOW() - seconds, False)
+    reader._LAST_BEATS[path] = (path.stat().st_mtime_ns, NOW() - seconds, False)
 
 
 def test_a_claim_is_its_holders_until_it_is_given_back(tmp_path) -> None:
     mine = claim(tmp_path, "a")
-    assert mine is not None and mine.held and mine.attempt == 1 and mine.path == tmp_path / ".claims/a/1"
+    assert mine is not None and mine.is_held and mine.number == 1 and mine.path == tmp_path / ".claims/a/1"
     assert claim(tmp_path, "a") is None and liveness(tmp_path, "a") == "alive"
-    assert held(tmp_path)["a"].pid == os.getpid() and held(tmp_path)["a"].host == socket.gethostname()
+    assert claim_holders(tmp_path)["a"].pid == os.getpid() and claim_holders(tmp_path)["a"].host == socket.gethostname()
     mine.release()
-    assert not mine.held and held(tmp_path) == {} and liveness(tmp_path, "a") == "dead"
+    assert not mine.is_held and claim_holders(tmp_path) == {} and liveness(tmp_path, "a") == "dead"
     again = claim(tmp_path, "a")
-    assert again is not None and again.attempt == 2 and not mine.path.exists()
+    assert again is not None and again.number == 2 and not mine.path.exists()
 
 
 def test_claims_of_runs_with_similar_names_are_apart(tmp_path) -> None:
     made = [claim(tmp_path, name) for name in ("a", "a.1", "a.1.s1")]
-    assert all(one is not None and one.held and one.attempt == 1 for one in made)
-    assert sorted(held(tmp_path)) == ["a", "a.1", "a.1.s1"]
+    assert all(one is not None and one.is_held and one.number == 1 for one in made)
+    assert sorted(claim_holders(tmp_path)) == ["a", "a.1", "a.1.s1"]
 
 
 def test_a_holder_on_this_host_whose_process_is_gone_holds_nothing(tmp_path) -> None:
@@ -72,21 +72,21 @@ def test_a_holder_on_this_host_whose_process_is_gone_holds_nothing(tmp_path) -> 
     left(tmp_path, "b", process_started=identity().process_started - 100)  # the number is another process's by now
     assert liveness(tmp_path, "b") == "dead"
     taken = claim(tmp_path, "a")
-    assert taken is not None and taken.attempt == 2
+    assert taken is not None and taken.number == 2
 
 
 def test_a_holder_elsewhere_is_gone_once_its_claim_stands_still_by_the_readers_clock(tmp_path) -> None:
     path = left(tmp_path, "a", host="elsewhere", pid=1)
     os.utime(path, (1, 1))  # its own clock says nothing
     assert liveness(tmp_path, "a") == "unknown" and claim(tmp_path, "a") is None
-    watched_for(path, claims.PATIENCE - 1)
+    watched_for(path, claims.HOLDER_LOST_AFTER - 1)
     assert liveness(tmp_path, "a") == "unknown"
     Claim(path, "theirs").beat()
     assert liveness(tmp_path, "a") == "alive" and claim(tmp_path, "a") is None
-    watched_for(path, claims.PATIENCE)
+    watched_for(path, claims.HOLDER_LOST_AFTER)
     taken = claim(tmp_path, "a")
-    assert taken is not None and taken.held and not Claim(path, "theirs").held
-    assert claims.PATIENCE > 60 + claims.BEAT  # a network disk may show a beat a minute late
+    assert taken is not None and taken.is_held and not Claim(path, "theirs").is_held
+    assert claims.HOLDER_LOST_AFTER > 60 + claims.BEAT  # a network disk may show a beat a minute late
 
 
 def test_the_same_name_of_a_host_after_another_boot_is_elsewhere(tmp_path) -> None:
@@ -99,7 +99,7 @@ def test_a_claim_that_is_not_written_yet_or_damaged_is_nobodys_until_it_stands_s
         path = left(tmp_path, name)
         path.write_bytes(content)
         assert liveness(tmp_path, name) == "unknown" and claim(tmp_path, name) is None
-        watched_for(path, claims.PATIENCE)
+        watched_for(path, claims.HOLDER_LOST_AFTER)
         assert liveness(tmp_path, name) == "dead"
 
 
@@ -107,7 +107,7 @@ def test_numbers_that_start_again_are_no_holders_of_before(tmp_path) -> None:
     mine = claim(tmp_path, "a")
     shutil.rmtree(tmp_path / ".claims")
     theirs = claim(tmp_path, "a")
-    assert mine is not None and theirs is not None and mine.path == theirs.path and theirs.held and not mine.held
+    assert mine is not None and theirs is not None and mine.path == theirs.path and theirs.is_held and not mine.is_held
     mine.beat()
     mine.release()  # of what is another's by now: it leaves at its next look, and nothing is lost
     assert liveness(tmp_path, "a") == "dead"
@@ -187,7 +187,7 @@ def racer(host: str, runs: Path, names: int, start: Any, won: Any) -> None:
             mine.append((number, made))
     os.open = faults.real["open"]
     start.wait()
-    won.put((host, [number for number, one in mine if one.held], len(mine)))
+    won.put((host, [number for number, one in mine if one.is_held], len(mine)))
 
 
 @pytest.mark.parametrize("names", [300, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -249,7 +249,7 @@ def queued(tiny, tmp_path, monkeypatch) -> tuple[Path, Claim]:
     """A queued run, and the claim under which this process was started to train it."""
     mine = claim(tmp_path, "run")
     assert mine is not None
-    monkeypatch.setenv(CLAIM, mine.variables[CLAIM])
+    monkeypatch.setenv(CLAIM_VARIABLE, mine.variables[CLAIM_VARIABLE])
     return enqueue(tiny(), runs_dir=tmp_path, name="run", command=""), mine
 
 
@@ -263,15 +263,15 @@ def taken_over(mine: Claim) -> Claim:
 
 
 WRITES: dict[str, Callable[[RunWriter], object]] = {
-    "metrics": lambda writer: writer.metrics(TrainRecord.made(kind="train", step=1, loss=1.0)),
+    "metrics": lambda writer: writer.metrics(TrainRecord.create(kind="train", step=1, loss=1.0)),
     "event": lambda writer: writer.event("paused"),
-    "sample": lambda writer: writer.sample(Sample.made(step=1, text="a")),
+    "sample": lambda writer: writer.sample(Sample.create(step=1, text="a")),
     "verdict": lambda writer: writer.verdict(Verdict("leak", "before", 0, "OK", None, "")),
-    "status": lambda writer: writer.status(state="running", step=3),
-    "summary": lambda writer: writer.write(Summary.made(step=1)),
+    "status": lambda writer: writer.update_status(state="running", step=3),
+    "summary": lambda writer: writer.write(Summary.create(step=1)),
     "text": lambda writer: writer.text("predictions.txt", "a"),
-    "facts": lambda writer: writer.born({"from": {}}),
-    "config": lambda writer: writer.keep_config(RunReader(writer.path).config),
+    "facts": lambda writer: writer.add_facts({"from": {}}),
+    "config": lambda writer: writer.write_config(RunReader(writer.path).config),
     "rewind": lambda writer: writer.rewind({"metrics": 0, "samples": 0}, 0),
     "begin again": lambda writer: writer.begin_again(),
     "close": lambda writer: writer.close("finished"),
@@ -285,7 +285,7 @@ def test_a_writer_whose_run_was_taken_over_commits_nothing(queued, what: str) ->
     before = contents(path)
     taken_over(mine)
     try:
-        with pytest.raises(TakenOver, match=r"was taken over by process \d+ on .*; this process stops writing"):
+        with pytest.raises(RunTakenOver, match=r"was taken over by process \d+ on .*; this process stops writing"):
             WRITES[what](writer)
     finally:
         writer.release()
@@ -296,7 +296,7 @@ def test_a_process_whose_run_was_taken_over_before_it_began_leaves_it_alone(queu
     path, mine = queued
     before = contents(path)
     taken_over(mine)
-    with pytest.raises(TakenOver):
+    with pytest.raises(RunTakenOver):
         begin(path, device="cpu")
     assert contents(path) == before
     process = subprocess.run(
@@ -326,9 +326,9 @@ def test_a_run_taken_over_anywhere_becomes_the_run_it_would_have_been(queued, n:
     ended = begin(path, device="cpu", control=control).trainer.run()
     assert ended.state == "lost" and "was taken over by" in ended.reason and control.theirs is not None
     assert contents(path) == control.before
-    monkeypatch.setenv(CLAIM, control.theirs.variables[CLAIM])
+    monkeypatch.setenv(CLAIM_VARIABLE, control.theirs.variables[CLAIM_VARIABLE])
     assert resume(path, device="cpu").trainer.run().state == "finished"
-    monkeypatch.delenv(CLAIM)
+    monkeypatch.delenv(CLAIM_VARIABLE)
     assert outcome(path) == outcome(cached_run(RunReader(path).config, tmp_path, "alone"))
 
 
@@ -343,16 +343,16 @@ def test_a_checkpoint_that_was_being_written_is_not_put_in_its_place(queued, mon
 
     monkeypatch.setattr(checkpoint, "sync_folder", sync)
     assert begin(path, device="cpu").trainer.run().state == "lost" and saved
-    assert [one.name for one in checkpoint.steps_saved(path)] == ["step-00000000"]
+    assert [one.name for one in checkpoint.step_folders(path)] == ["step-00000000"]
     assert (path / "checkpoints" / "last").read_text() == "step-00000000\n"
 
 
 def test_what_a_former_host_writes_late_goes_nowhere(queued, monkeypatch) -> None:
     path, mine = queued
     old = RunWriter.adopt(path)
-    old.metrics(TrainRecord.made(kind="train", step=1, loss=1.0))
+    old.metrics(TrainRecord.create(kind="train", step=1, loss=1.0))
     theirs = taken_over(mine)
-    monkeypatch.setenv(CLAIM, theirs.variables[CLAIM])
+    monkeypatch.setenv(CLAIM_VARIABLE, theirs.variables[CLAIM_VARIABLE])
     old._lock.release()  # it is on another host
     writer = RunWriter(path)
     old._files["metrics"].write(b"late")
@@ -374,7 +374,7 @@ def test_a_lock_that_another_host_left_on_a_network_disk_does_not_bar_the_holder
 def test_a_claim_is_of_one_runs_folder(tiny, tmp_path, monkeypatch) -> None:
     mine = claim(tmp_path, "run")
     assert mine is not None
-    monkeypatch.setenv(CLAIM, mine.variables[CLAIM])
+    monkeypatch.setenv(CLAIM_VARIABLE, mine.variables[CLAIM_VARIABLE])
     taken_over(mine)
     other = tmp_path / "other"
     RunWriter.create(other, "run", tiny(), {}).close("failed")

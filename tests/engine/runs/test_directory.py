@@ -6,7 +6,7 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.runs.files import finite, read_json, read_lines
+from engine.runs.files import read_json, read_lines, replace_non_finite
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import Status, Summary, TrainRecord, ValidationRecord
@@ -47,8 +47,8 @@ def test_a_second_writer_is_told_who_owns_the_run(tmp_path, writer) -> None:
 
 
 def test_what_is_written_is_read(writer) -> None:
-    writer.metrics(TrainRecord.made(kind="train", step=1, loss=2.0))
-    writer.metrics(ValidationRecord.made(kind="validation", step=1, loss=float("nan")))
+    writer.metrics(TrainRecord.create(kind="train", step=1, loss=2.0))
+    writer.metrics(ValidationRecord.create(kind="validation", step=1, loss=float("nan")))
     reader = RunReader(writer.path)
     assert list(reader.raw_lines("metrics"))[1] == {"kind": "validation", "step": 1, "loss": None}
     assert reader.config == RunConfig()
@@ -56,7 +56,7 @@ def test_what_is_written_is_read(writer) -> None:
 
 
 def test_a_run_whose_process_is_gone_is_shown_as_lost(writer) -> None:
-    writer.status(state="running")
+    writer.update_status(state="running")
     reader = RunReader(writer.path)
     status = json.loads((writer.path / "status.json").read_text())
     (writer.path / "status.json").write_text(json.dumps(status | {"process_started": 1.0}))
@@ -66,7 +66,7 @@ def test_a_run_whose_process_is_gone_is_shown_as_lost(writer) -> None:
 
 
 def test_a_run_of_another_host_is_lost_when_its_beat_stands_still(writer, monkeypatch) -> None:
-    writer.status(state="running")
+    writer.update_status(state="running")
     path = writer.path / "status.json"
     status = json.loads(path.read_text()) | {"host": "elsewhere"}
     clock = [1000.0]
@@ -127,7 +127,7 @@ def test_what_is_nested_deeper_than_anything_written_here_is_damage(tmp_path, de
     (tmp_path / "metrics.jsonl").write_text(f'{{"kind":"train"}}\n{text}\n')
     assert (read_json(tmp_path / "run.json") is None) is (depth > 98)
     assert len(list(read_lines(tmp_path / "metrics.jsonl"))) == (1 if depth > 98 else 2)
-    assert read_json(tmp_path / "run.json") is None or finite(read_json(tmp_path / "run.json"))
+    assert read_json(tmp_path / "run.json") is None or replace_non_finite(read_json(tmp_path / "run.json"))
 
 
 @pytest.mark.parametrize(

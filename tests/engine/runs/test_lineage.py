@@ -3,7 +3,14 @@ import json
 import pytest
 
 from engine.base.errors import InputError
-from engine.runs.lineage import at_hand, drawn, found_again, located, origin_of, split_init_from
+from engine.runs.lineage import (
+    chain_text,
+    find_init_run,
+    find_origin_run,
+    origin_of,
+    portable_init_from,
+    split_init_from,
+)
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin, Run
 
@@ -51,19 +58,19 @@ def test_what_names_no_checkpoint_is_refused_with_what_would(text: str, said: st
 def test_a_run_that_is_missing_is_one_line_that_names_where_it_was_looked_for(tmp_path) -> None:
     run(tmp_path, "pretrain", "1")
     with pytest.raises(InputError, match=r"'prtrain@best': no run named 'prtrain' in .*did you mean 'pretrain'"):
-        located("prtrain@best", tmp_path)
+        find_init_run("prtrain@best", tmp_path)
 
 
 def test_a_run_elsewhere_is_kept_by_its_whole_path_and_one_beside_by_its_name(tmp_path) -> None:
     there = run(tmp_path / "elsewhere", "pretrain", "1")
-    assert found_again(there, "best", tmp_path / "runs") == f"{there.path.resolve()}@best"
-    assert found_again(there, "best", tmp_path / "elsewhere") == "pretrain@best"
+    assert portable_init_from(there, "best", tmp_path / "runs") == f"{there.path.resolve()}@best"
+    assert portable_init_from(there, "best", tmp_path / "elsewhere") == "pretrain@best"
 
 
 def test_an_origin_is_read_back_with_all_that_led_to_it() -> None:
     assert Run.read({"from": SECOND.model_dump(by_alias=True)}).origin == SECOND
-    assert SECOND.shown == "middle@300 (step 300)"
-    assert drawn(SECOND, "finetune") == "pretrain ─▶ middle ─▶ finetune"
+    assert SECOND.label == "middle@300 (step 300)"
+    assert chain_text(SECOND, "finetune") == "pretrain ─▶ middle ─▶ finetune"
 
 
 @pytest.mark.parametrize("damaged", [None, 3, {}, {"from": 3}, {"from": {"id": "1", "step": "x"}}, {"from": {}}])
@@ -82,10 +89,15 @@ def test_a_chain_that_never_ends_is_cut() -> None:
 def test_the_other_run_is_found_by_its_id_whatever_it_is_called_now(tmp_path) -> None:
     run(tmp_path, "renamed", "1")
     other = run(tmp_path, "pretrain", "9")
-    assert at_hand(FIRST, "pretrain@best", tmp_path).name == "renamed"
+    assert find_origin_run(FIRST, "pretrain@best", tmp_path).name == "renamed"
     assert (
-        at_hand(Origin(id="8", name="pretrain", checkpoint="best", step=1, sha256=""), "pretrain@best", tmp_path).path
+        find_origin_run(
+            Origin(id="8", name="pretrain", checkpoint="best", step=1, sha256=""), "pretrain@best", tmp_path
+        ).path
         == other.path
     )
-    assert at_hand(Origin(id="8", name="gone", checkpoint="best", step=1, sha256=""), "gone@best", tmp_path) is None
+    assert (
+        find_origin_run(Origin(id="8", name="gone", checkpoint="best", step=1, sha256=""), "gone@best", tmp_path)
+        is None
+    )
     assert origin_of(other, "best", 3, "ef") == Origin(id="9", name="pretrain", checkpoint="best", step=3, sha256="ef")

@@ -7,10 +7,10 @@ import pytest
 
 from engine.config.schema import RunConfig
 from engine.runs import tail as tail_module
-from engine.runs.files import line, read_lines
+from engine.runs.files import json_line, read_lines
 from engine.runs.reader import RunReader
 from engine.runs.records import TrainRecord, ValidationRecord, metric_record
-from engine.runs.tail import BLOCK, JUMP, LONGEST, VALIDATION, History, Metrics, MetricsTail
+from engine.runs.tail import BLOCK, MAX_LINE_BYTES, THIN_ABOVE_BYTES, VALIDATION, Metrics, MetricsHistory, MetricsTail
 from engine.runs.writer import RunWriter
 
 LINES, EVERY = 200_000, 250  # of the long file: lines, and lines to a validation record
@@ -49,7 +49,7 @@ def validation(step: int, **more) -> ValidationRecord:
 
 
 def raw(*records: TrainRecord | ValidationRecord) -> bytes:
-    return "".join(line(record.dump()) for record in records).encode("utf-8", "surrogatepass")
+    return "".join(json_line(record.dump()) for record in records).encode("utf-8", "surrogatepass")
 
 
 def append(path: Path, data: bytes) -> None:
@@ -87,9 +87,9 @@ def test_the_writer_spells_a_validation_record_as_the_reader_looks_for_it(writer
 def test_an_evaluation_is_given_back_as_it_was_written(metrics) -> None:
     scores = {"exact_match": 0.5, "loss": 2.0, "by_distance": {"recall": [[24, 26, 0, 2]]}, "beam": 1, "later": [1]}
     written = {"kind": "validation", "step": 1, **scores}
-    metrics.write_text(line(written))
+    metrics.write_text(json_line(written))
     (found,) = MetricsTail(metrics.parent).load().validation
-    assert line(found.dump()) == line(written) and found.exact_match == 0.5
+    assert json_line(found.dump()) == json_line(written) and found.exact_match == 0.5
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 39, 40])
@@ -227,7 +227,7 @@ def test_a_short_jump_is_read_whole_and_a_long_one_in_strides(metrics) -> None:
     append(metrics, raw(*map(train, range(1, 10_001))))
     assert steps(tail.poll()[1].train) == list(range(1, 10_001))
     append(metrics, raw(*(validation(i) if i % 1000 == 0 else train(i, pad="x" * 500) for i in range(10_001, 20_001))))
-    assert metrics.stat().st_size > JUMP
+    assert metrics.stat().st_size > THIN_ABOVE_BYTES
     reset, new = tail.poll()
     assert not reset and steps(new.validation) == list(range(11_000, 20_001, 1000))
     assert 3000 < len(new.train) <= 4000 and steps(new.train)[0] == 10_001 and steps(new.train)[-1] == 19_999
@@ -271,7 +271,7 @@ def test_poison_is_never_read_as_a_validation_record(metrics, poison: bytes, mos
 def test_a_record_of_a_megabyte_is_a_record_and_a_longer_line_than_any_is_damage(
     metrics, monkeypatch, most: int
 ) -> None:
-    long, longer = raw(validation(1, text="x" * (1 << 20))), raw(validation(2, text="x" * (LONGEST + BLOCK)))
+    long, longer = raw(validation(1, text="x" * (1 << 20))), raw(validation(2, text="x" * (MAX_LINE_BYTES + BLOCK)))
     metrics.write_bytes(raw(train(0)) + long + longer + raw(train(3), validation(4)) + longer[:-1])
     tail = MetricsTail(metrics.parent)
     found = tail.load(max_points=most)
@@ -336,7 +336,7 @@ def test_a_file_that_vanishes_is_empty_until_it_is_back(metrics) -> None:
 
 
 def test_a_history_halves_and_then_keeps_every_second_record(most: int = 10) -> None:
-    history = History(Path(), most=most)
+    history = MetricsHistory(Path(), most=most)
     for step in range(7, 7 * 22, 7):  # one more than twice as many
         history.add(Metrics((train(step),)))
     assert steps(history.metrics.train) == list(range(7, 7 * 22, 14))
@@ -348,7 +348,7 @@ def test_a_history_halves_and_then_keeps_every_second_record(most: int = 10) -> 
 
 @pytest.mark.parametrize("apart", [1, 10, 64, 1000])
 def test_a_history_stays_at_equal_distances_and_bounded_over_100_000_updates(apart: int) -> None:
-    history = History(Path(), most=100)
+    history = MetricsHistory(Path(), most=100)
     longest = 0
     for i in range(100_000):
         history.add(Metrics((train(i * apart),), (validation(i * apart),) if i % 1000 == 0 else ()))
@@ -360,7 +360,7 @@ def test_a_history_stays_at_equal_distances_and_bounded_over_100_000_updates(apa
 
 
 def test_a_past_that_was_thinned_is_not_thinned_again_until_the_present_is_as_thin() -> None:
-    history = History(Path(), most=100)
+    history = MetricsHistory(Path(), most=100)
     history.reset(Metrics(tuple(map(train, range(0, 25_000, 250)))))
     for step in range(25_000, 50_000):
         history.add(Metrics((train(step),)))
@@ -370,7 +370,7 @@ def test_a_past_that_was_thinned_is_not_thinned_again_until_the_present_is_as_th
 
 
 def test_a_history_that_is_reset_forgets_what_it_held_and_leaves_the_givers_lists_alone() -> None:
-    history = History(Path(), most=2)
+    history = MetricsHistory(Path(), most=2)
     history.add(Metrics(tuple(map(train, range(100))), (validation(1),)))
     given = Metrics((train(1),), (validation(2),))
     history.reset(given)
@@ -387,7 +387,7 @@ def test_a_history_that_is_reset_forgets_what_it_held_and_leaves_the_givers_list
     ids=lambda step: str(step)[:10],
 )
 def test_a_history_of_damaged_steps_is_bounded(step: object) -> None:
-    history = History(Path(), most=10)
+    history = MetricsHistory(Path(), most=10)
     for i in range(1000):
         records = {"kind": "train", "step": step if i % 2 else i}, {"kind": "train"}
         history.add(Metrics(tuple(map(TrainRecord.read, records))))

@@ -10,7 +10,7 @@ from torch import nn
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
-from engine.config.toml import write
+from engine.config.toml import config_toml
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches, scores_hash
 from engine.training.assemble import assemble
@@ -26,7 +26,7 @@ def run(config: RunConfig, root: Path, name: str) -> RunReader:
 def relabel(reader: RunReader, change: str) -> RunReader:
     """As if it had been asked for with another setting, which the code then ignored."""
     tables = merge(reader.config.dump(), *parse_overrides([change]))
-    (reader.path / "config.toml").write_text(write(RunConfig.model_validate(tables)), encoding="utf-8")
+    (reader.path / "config.toml").write_text(config_toml(RunConfig.model_validate(tables)), encoding="utf-8")
     return RunReader(reader.path)
 
 

@@ -18,7 +18,7 @@ from engine.data.objectives import Batch, Classification, PooledBatch, make_obje
 from engine.data.synthetic import bulletins
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.metrics import confusion, macro_f1
-from engine.generation.classifying import class_probabilities, read_texts
+from engine.generation.classifying import class_probabilities, encode_texts
 from engine.model.size import flops_per_token, parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.proofs.verify.claims import verify
@@ -53,7 +53,7 @@ def config(**changes: dict) -> RunConfig:
 
 def ready(wanted: RunConfig):
     task = make_task(wanted, None)
-    return task.resolved(wanted, "test", 1), task
+    return task.resolve_config(wanted, "test", 1), task
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
@@ -76,7 +76,7 @@ def test_a_run_records_what_it_is_about(run) -> None:
     assert (
         data.best_reader.accuracy
         >= data.best_reader.unordered
-        == ready(config())[1].corpus.readers["validation"].unordered
+        == ready(config())[1].corpus.reader_accuracies["validation"].unordered
     )
     assert sum(map(sum, last.confusion)) == 30
     assert sum(last.confusion[i][i] for i in range(5)) == round(30 * last.accuracy)
@@ -104,12 +104,12 @@ def test_a_reader_without_order_is_a_bound_only_if_a_bag_of_the_tokens_hides_it(
     texts += [texts[0].replace("Rovers", "-").replace("Harriers", "Rovers").replace("-", "Harriers")]
     bags = [Counter(tokens.tolist()) for tokens in task.tokenizer.encode_all(texts)]
     assert (bags[0] == bags[1]) == bounded
-    facts, before = task.facts(wanted), task.scored_by(2).facts(wanted)
+    facts, before = task.facts(wanted), task.with_records_version(2).facts(wanted)
     ((now,), (then,)) = facts.probes, before.probes
     assert now.n == then.n and then.chance is not None and before.best_reader.unordered is not None
     assert (facts.best_reader == before.best_reader) == bounded
     held_out = Counter(task.corpus.splits["validation"].classes)
-    often = max(held_out[i] for i in task.corpus.ordered) / now.n
+    often = max(held_out[i] for i in task.corpus.order_only_classes) / now.n
     assert not bounded or now.chance == pytest.approx(max(then.chance, often), abs=1e-6)
     assert (facts.best_reader.unordered is None, now.chance is None) == (not bounded, not bounded)
     assert any("word order" in line for line in readers_in_words(facts)) == bounded and "None" not in str(
@@ -172,11 +172,11 @@ def test_padding_changes_nothing_whatever_it_holds(architecture: str, position: 
     model = build_model(wanted.model, 22, 1).double().eval()
     objective, draw = Classification(wanted, 20), np.random.default_rng(1)
     texts = [draw.integers(0, 20, n) for n in (3, 11, 7)]
-    batch = objective.classified(texts, [0, 1, 2])
-    other = torch.where(batch.source_at.index >= 0, batch.tokens, 5)
+    batch = objective.class_batch(texts, [0, 1, 2])
+    other = torch.where(batch.source_positions.index >= 0, batch.tokens, 5)
     with torch.no_grad():
-        together = batch.at_targets(model(*batch.inputs))
-        refilled = batch.at_targets(model(other, batch.source_at))
+        together = batch.target_logits(model(*batch.inputs))
+        refilled = batch.target_logits(model(other, batch.source_positions))
         alone = [model(torch.from_numpy(text)[None]).mean(1) for text in texts]
     assert torch.equal(together, refilled) and together.shape == (3, 1, 5)
     assert torch.allclose(together[:, 0], torch.cat(alone), atol=1e-12)
@@ -188,7 +188,9 @@ def test_the_mean_of_the_logits_is_the_head_on_the_mean_of_the_hidden_states() -
     tokens = torch.arange(9)[None]
     with torch.no_grad():
         pooled = model.head(model.hidden(tokens).mean(1))
-        assert torch.allclose(PooledBatch(tokens, tokens[:, :1], 1).at_targets(model(tokens))[:, 0], pooled, atol=1e-12)
+        assert torch.allclose(
+            PooledBatch(tokens, tokens[:, :1], 1).target_logits(model(tokens))[:, 0], pooled, atol=1e-12
+        )
 
 
 def test_an_encoder_without_positions_gives_every_order_of_the_words_the_same_class() -> None:
@@ -223,7 +225,7 @@ def verdict(objective: Classification, wanted: RunConfig) -> str:
 @pytest.mark.parametrize("attention", list(ATTENTIONS))
 def test_no_network_sees_the_class_unless_it_is_in_what_it_reads(architecture: str, attention: str) -> None:
     changes = {"architecture": architecture, "attention": attention, "position": "rope", "classes": 5}
-    wanted = config(model=changes | ({} if ATTENTIONS[attention].scores else {"attention_dropout": 0.0}))
+    wanted = config(model=changes | ({} if ATTENTIONS[attention].has_scores else {"attention_dropout": 0.0}))
     assert check(wanted) is None
 
     class Leaking(Classification):
@@ -231,7 +233,7 @@ def test_no_network_sees_the_class_unless_it_is_in_what_it_reads(architecture: s
 
         def batch(self, windows: torch.Tensor, generator: torch.Generator) -> Batch:
             rows = torch.cat((windows[:, 1:], windows[:, :1]), dim=1).numpy()
-            return self.classified(list(rows), windows[:, 0].tolist())
+            return self.class_batch(list(rows), windows[:, 0].tolist())
 
     assert verdict(make_objective(wanted, 20), wanted) == "ok"
     assert verdict(Leaking(wanted, 20), wanted) == "LEAK"
@@ -271,23 +273,23 @@ def test_the_self_check_passes(changes: dict) -> None:
 def test_the_vocabulary_is_that_of_the_training_texts_and_other_words_are_unknown() -> None:
     wanted, task = ready(config())
     unknown = task.vocab_size + 1
-    (found,) = read_texts(task.tokenizer, wanted, ["Rovers beat Zyzzyva by two points."])
+    (found,) = encode_texts(task.tokenizer, wanted, ["Rovers beat Zyzzyva by two points."])
     assert list(found).count(unknown) == 1 and wanted.model.vocab_size == task.vocab_size + 2
     counts = Counter(word for text in task.corpus.splits["train"].texts for word in text.replace(".", " .").split())
     assert set(task.tokenizer.words) == {word for word, n in counts.items() if n >= 2}
-    (cut,) = read_texts(task.tokenizer, wanted, ["Rovers " * 100])
+    (cut,) = encode_texts(task.tokenizer, wanted, ["Rovers " * 100])
     assert len(cut) == 48
     lower, same = ready(config(data={"lowercase": True}))
-    (small,) = read_texts(same.tokenizer, lower, ["ROVERS beat Harriers"])
+    (small,) = encode_texts(same.tokenizer, lower, ["ROVERS beat Harriers"])
     assert same.tokenizer.decode(small) == "rovers beat harriers" and same.vocab_size < task.vocab_size
     with pytest.raises(InputError, match="empty text"):
-        read_texts(task.tokenizer, wanted, [" "])
+        encode_texts(task.tokenizer, wanted, [" "])
 
 
 def test_another_number_of_classes_than_the_corpus_has_is_refused() -> None:
     wanted = config(model={"classes": 4})
     with pytest.raises(InputError, match="has 5 classes"):
-        make_task(wanted, None).resolved(wanted, "test", 1)
+        make_task(wanted, None).resolve_config(wanted, "test", 1)
     assert "leave model.classes out" in check(RunConfig.model_validate({"model": {"classes": 4}})).reason
     assert check(config(model={"tie_embeddings": True})).keys == ("model.tie_embeddings", "objective.kind")
 

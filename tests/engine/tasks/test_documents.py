@@ -9,9 +9,9 @@ import torch
 
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.data.catalogue import portable
+from engine.data.catalogue import portable_name
 from engine.data.documents import corpus as corpora
-from engine.data.objectives import IGNORED, Prompt, make_objective
+from engine.data.objectives import IGNORED, TokenPrompt, make_objective
 from engine.generation.answering import greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
@@ -41,7 +41,7 @@ def small(monkeypatch) -> corpora.DocumentCorpus:
 
 def ready(wanted: RunConfig) -> tuple[RunConfig, Task]:
     task = make_task(wanted, None)
-    return task.resolved(wanted, "test", 1), task
+    return task.resolve_config(wanted, "test", 1), task
 
 
 def learned(wanted: RunConfig, steps: int) -> tuple[RunConfig, Task, torch.nn.Module]:
@@ -124,7 +124,7 @@ def test_the_assignments_documents_need_no_larger_vocabulary(real_data) -> None:
     data["data"] = {"corpus": "cs224n-birthplaces", "tokenizer": "characters"}
     data["train"] = {"epochs": 650, "batch_size": 128}
     task = make_task(RunConfig.model_validate(data), real_data)
-    found = task.resolved(RunConfig.model_validate(data), "test", 1)
+    found = task.resolve_config(RunConfig.model_validate(data), "test", 1)
     assert task.vocab_size == 253 and found.model.vocab_size == 256
     assert found.train.steps == 14_950
 
@@ -143,7 +143,7 @@ def test_the_reported_loss_of_documents_is_the_sum_over_all_their_tokens(small) 
 def test_questions_are_not_scored_and_the_mark_before_the_answer_is() -> None:
     """As the assignment's NameDataset: y = PAD * (len(q) − 1) + x[len(q):]."""
     objective = make_objective(config("question-answer"), 100)
-    batch = objective.answered([np.array([1, 2, 3]), np.array([4])], [np.array([7, 8]), np.array([9])])
+    batch = objective.answer_batch([np.array([1, 2, 3]), np.array([4])], [np.array([7, 8]), np.array([9])])
     pad, mask = 100, 101
     assert batch.tokens.tolist() == [[1, 2, 3, mask, 7, 8], [4, mask, 9, pad, pad, pad]]
     none = IGNORED
@@ -153,8 +153,8 @@ def test_questions_are_not_scored_and_the_mark_before_the_answer_is() -> None:
 
 def test_an_encoder_reads_the_question_and_only_the_answer_is_written() -> None:
     objective = make_objective(config("question-answer", reads=True), 100)
-    batch = objective.answered([np.array([1, 2, 3]), np.array([4])], [np.array([7, 8]), np.array([9])])
-    assert batch.source.tolist() == [[1, 2, 3], [4, 100, 100]] and batch.source_at.index.tolist() == [
+    batch = objective.answer_batch([np.array([1, 2, 3]), np.array([4])], [np.array([7, 8]), np.array([9])])
+    assert batch.source.tolist() == [[1, 2, 3], [4, 100, 100]] and batch.source_positions.index.tolist() == [
         [0, 1, 2],
         [0, -1, -1],
     ]
@@ -171,7 +171,7 @@ def test_greedy_answers_are_those_of_full_passes_one_prompt_at_a_time(reads: boo
     draw = np.random.default_rng(0)
     text = lambda: draw.integers(0, 20, draw.integers(1, 6))
     mark = np.array([21])
-    prompts = [Prompt(mark, 21, text()) if reads else Prompt(np.append(text(), 21), 21) for _ in range(30)]
+    prompts = [TokenPrompt(mark, 21, text()) if reads else TokenPrompt(np.append(text(), 21), 21) for _ in range(30)]
     found = greedy_answers(model, prompts, allowed=20, most=7)
     ends = set()
     for prompt, answer in zip(prompts, found, strict=True):
@@ -192,7 +192,7 @@ def test_greedy_answers_are_those_of_full_passes_one_prompt_at_a_time(reads: boo
 def test_a_prompt_longer_than_the_context_is_refused() -> None:
     model = build_model(config("question-answer", model={"context_length": 8}).model, 22, 1)
     with pytest.raises(InputError, match="9 tokens does not fit in a context of 8"):
-        greedy_answers(model, [Prompt(np.arange(9), 21)], allowed=20, most=3)
+        greedy_answers(model, [TokenPrompt(np.arange(9), 21)], allowed=20, most=3)
 
 
 # That they learn
@@ -252,7 +252,7 @@ def test_documents_alone_have_no_questions(tmp_path) -> None:
     with pytest.raises(InputError, match="no train questions with answers"):
         make_task(RunConfig.model_validate({"objective": {"kind": "question-answer"}, "data": here}), None)
     spans = RunConfig.model_validate({"objective": {"kind": "span-corruption"}, "data": here})
-    assert portable(spans.data.corpus, spans.task.corpus) == make_task(spans, None).corpus.source
+    assert portable_name(spans.data.corpus, spans.task.corpus) == make_task(spans, None).corpus.source
 
 
 def test_a_folder_of_ones_own_is_trained_on(tmp_path) -> None:
@@ -289,12 +289,12 @@ def test_a_tokenizer_may_be_taken_over_from_the_run_it_starts_from(small) -> Non
     from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 
     wanted, texts = config("question-answer"), list(small.texts())
-    larger = WordTokenizer.of([*texts, "Gus was born in Paris."])
+    larger = WordTokenizer.from_texts([*texts, "Gus was born in Paris."])
     assert QuestionTask.load(wanted, None, larger).tokenizer is larger
     with pytest.raises(InputError, match="corpus small: cannot be encoded with the parent.s tokenizer"):
-        QuestionTask.load(wanted, None, WordTokenizer.of(["Where was Ada born?"]))
+        QuestionTask.load(wanted, None, WordTokenizer.from_texts(["Where was Ada born?"]))
     with pytest.raises(InputError, match="data.tokenizer is 'words', but the parent's tokenizer is 'characters'"):
-        QuestionTask.load(wanted, None, CharacterTokenizer.of(texts))
+        QuestionTask.load(wanted, None, CharacterTokenizer.from_texts(texts))
 
 
 def test_exported_special_tokens_have_their_roles(tmp_path) -> None:

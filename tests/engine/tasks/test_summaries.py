@@ -148,19 +148,19 @@ def test_a_decoder_with_a_cache_writes_what_whole_passes_give_alone_and_in_a_bat
     writes, task = decoder(tmp_path)
     sources = task.encoded["validation"].sources[:12]
     found = writes.translate(sources, beam=beam)
-    assert [writes.translate([one], beam=beam)[0][0].found.tokens for one in sources] == [
-        best[0].found.tokens for best in found
+    assert [writes.translate([one], beam=beam)[0][0].hypothesis.tokens for one in sources] == [
+        best[0].hypothesis.tokens for best in found
     ]
     start, end = writes.special.target.start, writes.special.target.end
     open_ = torch.tensor([*range(task.vocab_size), end])
     for source, [best, *_] in zip(sources, found, strict=True):
-        written = [*best.found.tokens, *([end] if best.found.finished else [])]
+        written = [*best.hypothesis.tokens, *([end] if best.hypothesis.finished else [])]
         read = [*source, start]
         with evaluating(writes.model):
             log_p = writes.model(torch.tensor([[*read, *written[:-1]]]))[0, len(read) - 1 :].log_softmax(-1)
         taken = log_p.gather(1, torch.tensor(written)[:, None]).sum()
-        assert float(taken) == pytest.approx(best.found.log_probability, abs=1e-3)
-        assert len(written) <= writes.most(len(read)) <= writes.config.model.context_length + 1 - len(read)
+        assert float(taken) == pytest.approx(best.hypothesis.log_probability, abs=1e-3)
+        assert len(written) <= writes.max_length(len(read)) <= writes.config.model.context_length + 1 - len(read)
         if beam == 1:
             assert written == open_[log_p[:, open_].argmax(-1)].tolist()
 
@@ -168,12 +168,12 @@ def test_a_decoder_with_a_cache_writes_what_whole_passes_give_alone_and_in_a_bat
 def test_padding_changes_nothing_that_a_decoder_predicts(tmp_path: Path) -> None:
     writes, task = decoder(tmp_path)
     special = BothSpecials(*[writes.special.target] * 2)
-    rows = task.encoded["validation"].chosen(range(6))
+    rows = task.encoded["validation"].select(range(6))
     with evaluating(writes.model):
         together = pair_batch(rows, special, joined=True)
         logits = writes.model(*together.inputs)
         for i in range(6):
-            alone = pair_batch(rows.chosen([i]), special, joined=True)
+            alone = pair_batch(rows.select([i]), special, joined=True)
             expected = writes.model(*alone.inputs)[0]
             assert torch.allclose(logits[i, : len(expected)], expected, atol=1e-5)
 
@@ -206,7 +206,7 @@ def test_a_decoder_translates_too(name: str, tmp_path: Path) -> None:
 
 def test_pairs_longer_than_a_decoders_context_are_left_out_and_scored_or_refused(tmp_path: Path) -> None:
     task = make_task(config("headlines-decoder"), None)
-    over = int((task.encoded["train"].joined > 40).sum())
+    over = int((task.encoded["train"].joined_lengths > 40).sum())
     assert over > 0 and task.facts(config("headlines-decoder")).dump()["left_out"] == over
     said = [lint.text for lint in task.lints(config("headlines-decoder"))]
     assert any(f"{over:,} of" in text and "or 40 together: left out" in text for text in said)

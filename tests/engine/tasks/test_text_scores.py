@@ -21,7 +21,7 @@ from engine.data.splits import Split
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordDecoder, word_tokens
-from engine.evaluation.metrics import TokenScores
+from engine.evaluation.metrics import TargetScores
 from engine.model.transformer import build_model
 from engine.tasks.scorers import TextScorer, TextsScorer
 from engine.tasks.text_task import TextTask
@@ -29,11 +29,11 @@ from engine.tasks.text_task import TextTask
 TRAIN = "the cat sat on the mat . <unk> é\nthe dog sat on a mat . é\n" * 40
 TEXT = "the cat sat on a mat . é\na zebra sat\n" * 12
 MADE: dict[str, Tokenizer] = {
-    "characters": CharacterTokenizer.of([TRAIN, TEXT]),
+    "characters": CharacterTokenizer.from_texts([TRAIN, TEXT]),
     "bytes": ByteTokenizer(),
-    "bpe": BpeTokenizer.trained([TRAIN], 290),
-    "words": TextWordTokenizer.trained(TRAIN, 100),
-    "words and marks": TextWordTokenizer.trained(TRAIN.replace("<unk> ", ""), 100),
+    "bpe": BpeTokenizer.train([TRAIN], 290),
+    "words": TextWordTokenizer.train(TRAIN, 100),
+    "words and marks": TextWordTokenizer.train(TRAIN.replace("<unk> ", ""), 100),
 }
 END = -1
 
@@ -101,13 +101,13 @@ def test_a_model_of_bytes_has_the_same_bits_whatever_the_tokens(kind: str, tiny,
     tokenizer = MADE[kind]
     lengths = [len(tokenizer.decode([i]).encode()) for i in tokenizer.encode(TEXT)]
     if isinstance(tokenizer, BpeTokenizer):
-        lengths = [len(tokenizer.pieces[i]) for i in tokenizer.encode(TEXT)]
+        lengths = [len(tokenizer.token_bytes[i]) for i in tokenizer.encode(TEXT)]
     nll = np.array(lengths[1:]) * math.log(3000)
     if isinstance(tokenizer, TextWordTokenizer):
         parts, paid = words_of(TEXT, spaced=tokenizer.spaced), spelled(tokenizer)
         nll = np.array([len((g + w).encode()) * math.log(3000) - p for (g, w), p in zip(parts, paid, strict=True)])[1:]
         assert nll.min() > 0 and max(paid) > 10  # these are probabilities
-    scores = TokenScores(nll, nll > 0, np.zeros(len(nll), np.int32), 8, 8)
+    scores = TargetScores(nll, nll > 0, np.zeros(len(nll), np.int32), 8, 8)
     monkeypatch.setattr(TextScorer, "token_scores", lambda *_: scores)
     record = scored(tokenizer, tiny("data.corpus=x.txt"), nn.Identity())
     rest = TEXT.encode()[len(words_of(TEXT, spaced=False)[0][1]) if "words" in kind else lengths[0] :].decode()
@@ -134,7 +134,7 @@ class Always(nn.Module):
 @pytest.mark.parametrize("spaced", [True, False])
 def test_the_probabilities_of_all_texts_of_a_length_are_at_most_one(spaced: bool, tiny) -> None:
     train = "a b \n a b. c\n\n a" + " <unk> b" * spaced
-    tokenizer, config = TextWordTokenizer.trained(train, 4), tiny("data.corpus=x.txt")
+    tokenizer, config = TextWordTokenizer.train(train, 4), tiny("data.corpus=x.txt")
     sums = {2: 0.0, 3: 0.0}
     for records in sums:
         for letters in product("ab. \n", repeat=4):
@@ -150,8 +150,8 @@ def test_the_probabilities_of_all_texts_of_a_length_are_at_most_one(spaced: bool
 @pytest.mark.parametrize("text", ["", "a \n <unk> b\n\tc <unk> <eos> rare ", "ba \u4e2d.a"])
 def test_spelling_is_a_probability(text: str) -> None:
     """Of what is chosen, of every byte after another, and of all words: each of them ends."""
-    tokenizer = TextWordTokenizer.trained(text + "x x", 3)
-    chances = np.exp(-spelling.costs(spelling.counted(text, tokenizer)))
+    tokenizer = TextWordTokenizer.train(text + "x x", 3)
+    chances = np.exp(-spelling.spelling_costs(spelling.undetermined_counts(text, tokenizer)))
     choices, after = chances[: spelling.CHOICES].reshape(-1, 3), chances[spelling.CHOICES :].reshape(256, 256)
     assert choices.sum(1) == pytest.approx(1.0, abs=1e-12) and after.sum(1) == pytest.approx(1.0, abs=1e-12)
     assert after.min() > 0.0  # so a word of any bytes can be spelled, and ends
@@ -159,9 +159,9 @@ def test_spelling_is_a_probability(text: str) -> None:
 
 @given(st.text(alphabet="ab. \t\n(<unk>é中", max_size=30), st.booleans())
 def test_the_tokens_and_what_they_leave_open_are_the_text(text: str, spaced: bool) -> None:
-    tokenizer = TextWordTokenizer.trained("a b a b. b\n a\n" + "<unk>" * spaced, 4)
+    tokenizer = TextWordTokenizer.train("a b a b. b\n a\n" + "<unk>" * spaced, 4)
     kinds: dict[str, list[str]] = {"word": [], "line": [], "gap": [], "edge": []}
-    for kind, found in tokenizer.left_open(text):
+    for kind, found in tokenizer.undetermined_parts(text):
         kinds[kind].append(found)
     made, left = "", "\n"
     words = []
@@ -193,10 +193,10 @@ def test_unknown_words_are_never_predicted_and_a_run_keeps_the_rules_it_began_wi
 
 
 def test_without_the_training_text_only_known_words_have_bits_per_byte(tiny) -> None:
-    tokenizer, config = TextWordTokenizer.trained("the cat . the cat .", 100), tiny("data.corpus=x.txt")
+    tokenizer, config = TextWordTokenizer.train("the cat . the cat .", 100), tiny("data.corpus=x.txt")
     for text, known in (("the cat. the cat.", True), ("the cat. the zebra.", False)):
         scorer = TextScorer(config, Split(text), torch.from_numpy(tokenizer.encode(text)), tokenizer)
-        record, lines = TextsScorer(config, [scorer], 0, None).evaluated(Always(tokenizer.vocab_size), 0)
+        record, lines = TextsScorer(config, [scorer], 0, None).evaluate(Always(tokenizer.vocab_size), 0)
         assert ("bits_per_byte" in record) is ("word_perplexity" in record) is known
         assert any("which is not here" in line for _, line in lines) is not known
 
@@ -244,7 +244,7 @@ def test_every_score_is_a_sum_token_by_token(kind: str, tiny) -> None:
 def test_the_facts_of_a_run_count_words_bytes_and_unknown_words(tiny) -> None:
     corpus = TextCorpus("x", "x", "x.txt", {"train": Split(TRAIN), "validation": Split(TEXT)})
     config = tiny("data.corpus=x.txt", "data.tokenizer=words", "model.context_length=8")
-    facts = TextTask.of(corpus, config).facts(config).splits["validation"]
+    facts = TextTask.from_corpus(corpus, config).facts(config).splits["validation"]
     sizes = sizes_of(TEXT.encode())
     assert facts == {
         "characters": len(TEXT),

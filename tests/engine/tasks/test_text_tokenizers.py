@@ -17,7 +17,7 @@ CORPUS = TextCorpus("x", "x", "x.txt", {"train": Split(TRAIN), "validation": Spl
 
 def of(tiny, *settings: str, corpus: TextCorpus = CORPUS) -> TextTask:
     config = tiny("data.corpus=x.txt", "model.context_length=8", *settings)
-    return TextTask.of(corpus, config)
+    return TextTask.from_corpus(corpus, config)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])
@@ -31,7 +31,7 @@ def test_only_the_training_split_makes_the_tokens(tiny, kind: str) -> None:
 
 
 def test_characters_are_of_all_splits_as_before(tiny) -> None:
-    assert of(tiny).tokenizer.sha256 == CharacterTokenizer.of([TRAIN, HELD_OUT]).sha256
+    assert of(tiny).tokenizer.sha256 == CharacterTokenizer.from_texts([TRAIN, HELD_OUT]).sha256
 
 
 def test_words_are_at_most_as_many_as_asked_for(tiny) -> None:
@@ -43,28 +43,28 @@ def loaded(tiny, place) -> TextTask:
 
 
 def test_a_tokenizer_is_loaded_from_a_run_or_a_file(tiny, tmp_path) -> None:
-    ours = BpeTokenizer.trained([TRAIN], 300)
+    ours = BpeTokenizer.train([TRAIN], 300)
     (tmp_path / "tokenizer.json").write_text(ours.to_json())
     for place in (tmp_path, tmp_path / "tokenizer.json"):
         assert loaded(tiny, place).tokenizer.sha256 == ours.sha256
 
 
 def test_bpe_of_the_tokenizers_library_encodes_alike(tiny, tmp_path) -> None:
-    ours = BpeTokenizer.trained([TRAIN], 300)
+    ours = BpeTokenizer.train([TRAIN], 300)
     (tmp_path / "tokenizer.json").write_text(ours.library_json())
     assert loaded(tiny, tmp_path).tokenizer.sha256 == ours.sha256
 
 
 @pytest.mark.parametrize("name", ["merges.txt", "vocab.bpe"])
 def test_the_merges_of_gpt2_are_read(tiny, tmp_path, name: str) -> None:
-    ours = BpeTokenizer.trained([TRAIN], 300)
-    signs = ["".join(SIGNS[byte] for byte in piece) for piece in ours.pieces]
+    ours = BpeTokenizer.train([TRAIN], 300)
+    signs = ["".join(SIGNS[byte] for byte in piece) for piece in ours.token_bytes]
     lines = ["#version: 0.2", *(f"{signs[left]} {signs[right]}" for left, right in ours.merges)]
     (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert loaded(tiny, tmp_path).tokenizer.sha256 == BpeTokenizer(ours.merges, end_of_text=True).sha256
 
 
-WORDS = TextWordTokenizer.trained(TRAIN, 10)
+WORDS = TextWordTokenizer.train(TRAIN, 10)
 FOREIGN = {
     "nothing": (None, "tokenizer.json: cannot read this tokenizer"),
     "no BPE": ({"model": {"type": "WordPiece"}, "pre_tokenizer": None}, "only byte-level BPE"),
@@ -92,8 +92,10 @@ def test_what_cannot_be_loaded_is_one_line(tiny, tmp_path, content, says: str) -
 def test_a_tokenizer_of_another_kind_is_not_taken_over(tiny) -> None:
     config = tiny("data.corpus=x.txt", "model.context_length=8", "data.tokenizer=bpe")
     with pytest.raises(InputError, match="reads text with the 'bpe' tokenizer, but the parent's is 'text-words'"):
-        TextTask.of(CORPUS, config, WORDS)
-    assert TextTask.of(CORPUS, tiny("data.corpus=x.txt", "data.tokenizer=words", "model.context_length=8"), WORDS)
+        TextTask.from_corpus(CORPUS, config, WORDS)
+    assert TextTask.from_corpus(
+        CORPUS, tiny("data.corpus=x.txt", "data.tokenizer=words", "model.context_length=8"), WORDS
+    )
 
 
 @pytest.mark.parametrize("kind", ["words", "bpe", "bytes"])
@@ -102,7 +104,7 @@ def test_the_first_sample_has_a_prompt_of_its_own_tokens(tiny, kind: str, object
     architecture = {"next-token": "decoder", "masked": "encoder", "copy": "encoder-decoder"}[objective]
     settings = (f"data.tokenizer={kind}", f"objective.kind={objective}", f"model.architecture={architecture}")
     config = tiny("data.corpus=x.txt", "model.context_length=8", "data.bpe_size=300", *settings)
-    task = TextTask.of(CORPUS, config)
+    task = TextTask.from_corpus(CORPUS, config)
     sampler = task.sampler(config)
     assert sampler.prompt and len(task.tokenizer.encode(sampler.prompt))
 
@@ -124,8 +126,8 @@ KNOWN = "a b c d e f g h\n" * 60
 def test_a_word_model_that_knows_too_few_words_says_so(tiny, train, held_out, settings, split: str) -> None:
     corpus = TextCorpus("x", "x", "x.txt", {"train": Split(train), "validation": Split(held_out)})
     config = tiny("data.corpus=x.txt", "model.context_length=8", "data.tokenizer=words", *settings)
-    task = TextTask.of(corpus, config)
-    said = [lint.words for lint in task.lints(config) if lint.key == "data.tokenizer"]
+    task = TextTask.from_corpus(corpus, config)
+    said = [lint.message for lint in task.lints(config) if lint.key == "data.tokenizer"]
     assert len(said) == bool(split)
     for words in said:
         share = (task.tokens[split] == 0).float().mean()

@@ -16,12 +16,12 @@ from engine.generation.translation import Translator
 from engine.model.size import parameter_count
 from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.runs.records import Scores
+from engine.runs.records import EvaluationScores
 from engine.tasks.task import make_task
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
 from engine.training.step import Stepper
-from engine.training.trainer import better
+from engine.training.trainer import is_better
 from tests import trained_runs
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
@@ -119,7 +119,7 @@ def test_maximum_length_leaves_out_training_pairs_only() -> None:
 def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> None:
     wanted = config(objective={"label_smoothing": 0.1})
     task = make_task(wanted, None)
-    wanted = task.resolved(wanted, "test", 1)
+    wanted = task.resolve_config(wanted, "test", 1)
     ready = torch.device("cpu")
     from engine.model.transformer import build_model
 
@@ -149,7 +149,7 @@ def load_and_step(wanted: RunConfig) -> float:
     from engine.model.transformer import build_model
 
     task = make_task(wanted, None)
-    wanted = task.resolved(wanted, "test", 1)
+    wanted = task.resolve_config(wanted, "test", 1)
     model = build_model(wanted.model, wanted.model.vocab_size, 1)
     return Stepper(wanted, model, task.batches(wanted, torch.device("cpu"))).step(1).read()[0]
 
@@ -172,8 +172,8 @@ def test_inverse_square_root_rises_and_falls_with_the_root() -> None:
     ],
 )
 def test_the_best_checkpoint_is_chosen_by_what_the_config_says(select, new, old, expected) -> None:
-    records = [None if one is None else Scores.made(**one) for one in (new, old)]
-    assert better(*records, select) is expected
+    records = [None if one is None else EvaluationScores.create(**one) for one in (new, old)]
+    assert is_better(*records, select) is expected
 
 
 def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> None:
@@ -200,11 +200,11 @@ def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run
     for beam in (1, 3):
         together = translator.translate(translator.encode(sentences), beam=beam)
         alone = [translator.translate(translator.encode([sentence]), beam=beam)[0] for sentence in sentences]
-        tokens = lambda found: [[h.found.tokens for h in hypotheses] for hypotheses in found]
+        tokens = lambda found: [[h.hypothesis.tokens for h in hypotheses] for hypotheses in found]
         assert tokens(together) == tokens(alone)
-        assert len({len(hypotheses[0].found.tokens) for hypotheses in together}) == 3  # each came to its own limit
+        assert len({len(hypotheses[0].hypothesis.tokens) for hypotheses in together}) == 3  # each came to its own limit
         short = translator.translate(translator.encode(sentences), beam=beam, most=2)
-        assert {len(hypotheses[0].found.tokens) for hypotheses in short} == {2}
+        assert {len(hypotheses[0].hypothesis.tokens) for hypotheses in short} == {2}
 
 
 LONG, FEW = {"context_length": 16}, {"every": 2, "translations": 2}

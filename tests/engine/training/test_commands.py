@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from engine.base.errors import InputError
 from engine.runs import commands
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
 from tests import waiting
@@ -31,17 +31,17 @@ LEGAL = {
 }
 
 
-def expected(order: list[Command]) -> dict[str, int]:
+def expected(order: list[RunCommand]) -> dict[str, int]:
     """The model: which events a list of commands leads to."""
     paused, counts = False, {"paused": 0, "continued": 0, "checkpoint": 0}
     for command in order:
-        if command is Command.PAUSE and not paused:
+        if command is RunCommand.PAUSE and not paused:
             paused = True
             counts["paused"] += 1
-        elif command is Command.CONTINUE and paused:
+        elif command is RunCommand.CONTINUE and paused:
             paused = False
             counts["continued"] += 1
-        elif command is Command.CHECKPOINT and not paused:
+        elif command is RunCommand.CHECKPOINT and not paused:
             counts["checkpoint"] += 1
     return counts
 
@@ -50,11 +50,11 @@ def expected(order: list[Command]) -> dict[str, int]:
 APP = """
 import random, sys, time
 from pathlib import Path
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 run, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 draw = random.Random(seed)
 for _ in range(count):
-    command = draw.choice((Command.PAUSE, Command.CONTINUE, Command.CHECKPOINT))
+    command = draw.choice((RunCommand.PAUSE, RunCommand.CONTINUE, RunCommand.CHECKPOINT))
     print(send(run, command), command.value, flush=True)
     if draw.random() < 0.02:
         time.sleep(0.05)
@@ -69,13 +69,13 @@ for _ in range(count):
 """
 
 
-def told(line: str) -> tuple[int, Command]:
+def told(line: str) -> tuple[int, RunCommand]:
     """What a sender says of a command: its number and its name."""
     if line.startswith("{"):
         answer = json.loads(line)
-        return answer["id"], Command(answer["command"])
+        return answer["id"], RunCommand(answer["command"])
     number, command = line.split()
-    return int(number), Command(command)
+    return int(number), RunCommand(command)
 
 
 def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
@@ -99,7 +99,7 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
     said = [sender.communicate(timeout=PATIENCE)[0].splitlines() for sender in senders]
     assert [sender.returncode for sender in senders] == [0, 0, 0]
     sent = [told(line) for lines in said for line in lines]
-    last = send(run, Command.STOP)
+    last = send(run, RunCommand.STOP)
     training.join(PATIENCE)
     assert not training.is_alive() and sorted(number for number, _ in sent) == list(range(1, 1001)) and last == 1001
     assert ids == sorted(ids) and ids[-1] == 1001
@@ -111,9 +111,9 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
 
 def test_what_was_asked_of_an_earlier_attempt_is_not_asked_of_the_next(tmp_path) -> None:
     ready = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(9))
-    for command in (Command.PAUSE, Command.STOP):
+    for command in (RunCommand.PAUSE, RunCommand.STOP):
         send(ready.path, command)  # nobody listens to them: it stops by itself before
-    ready.trainer.control._next_look = float("inf")
+    ready.trainer.control._next_poll = float("inf")
     assert ready.trainer.run().state == "stopped"
     again = resume(ready.path, device="cpu", control=StopAt(20))
     assert again.trainer.run().state == "stopped" and again.trainer.state.step > ready.trainer.state.step + 2
@@ -141,7 +141,7 @@ def test_a_run_outlives_whatever_its_control_file_is_replaced_by(tmp_path) -> No
         waiting.wait_for(lambda step=step: trainer.state.step > step + 1 or not training.is_alive(), "a further step")
         assert training.is_alive(), data[:99]
     file.unlink()
-    send(tmp_path / "run", Command.STOP)
+    send(tmp_path / "run", RunCommand.STOP)
     training.join(PATIENCE)
     assert RunReader(tmp_path / "run").state == "stopped"
 
@@ -150,13 +150,13 @@ def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatc
     monkeypatch.setattr(commands, "MOST_WAITING", 5)
     run = Path(tmp_path)
     for number in range(1, 6):
-        assert send(run, Command.PAUSE) == number
+        assert send(run, RunCommand.PAUSE) == number
     with pytest.raises(InputError, match="has not acted on its last 5 commands"):
-        send(run, Command.STOP)
+        send(run, RunCommand.STOP)
 
 
 def test_a_lock_that_somebody_keeps_is_one_line(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(commands, "PATIENCE", 0.1)
+    monkeypatch.setattr(commands, "LOCK_TIMEOUT", 0.1)
     with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"holds the lock .*\.control\.lock"):
-        send(tmp_path, Command.STOP)
-    assert send(tmp_path, Command.STOP) == 1
+        send(tmp_path, RunCommand.STOP)
+    assert send(tmp_path, RunCommand.STOP) == 1

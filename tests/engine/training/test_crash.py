@@ -108,7 +108,7 @@ def train_to_be_killed(root: Path, name: str, config: RunConfig) -> int:
 def endless_is_checked(tmp_path) -> None:
     """What the endless run checks of itself, its forks find again."""
     trainer = assemble(ENDLESS, runs_dir=tmp_path / "checked", name="run", device="cpu").trainer
-    trainer.inspector.before(lambda: None)
+    trainer.inspector.check_before_training(lambda: None)
     trainer.writer.release()
 
 
@@ -372,7 +372,7 @@ def damage_and_look(run: Path, file: Path, damaged: bytes) -> None:
 
 
 def flip_and_cut(run: Path, flips: int, every: int) -> None:
-    newest = checkpoint.steps_saved(run)[-1]
+    newest = checkpoint.step_folders(run)[-1]
     files = sorted(newest.iterdir())
     assert len(files) == 5
     draw = random.Random(3)

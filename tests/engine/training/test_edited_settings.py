@@ -13,7 +13,7 @@ import tomli_w
 
 from engine.base.errors import InputError
 from engine.config import toml
-from engine.config.keys import all_keys, edits, fixed_settings, flatten
+from engine.config.keys import all_keys, changed_settings, fixed_settings, flatten
 from engine.config.schema import RunConfig
 from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
@@ -21,7 +21,7 @@ from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from tests.command import command
 from tests.engine.training.test_resume import StopAfter, miniature, outcome, whole
-from tui_transformer.lab.work.launch import Training
+from tui_transformer.lab.work.launch import TrainingThread
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "module_minimal_leak_probe")
 
@@ -83,7 +83,7 @@ def stopped(made, tmp_path: Path) -> Path:
 
 
 def edit(run: Path, changes: dict[str, Any]) -> None:
-    tables = toml.read(run / "config.toml")
+    tables = toml.read_toml(run / "config.toml")
     for key, value in changes.items():
         section, _, name = key.rpartition(".")
         (tables[section] if section else tables)[name] = value
@@ -101,7 +101,7 @@ def test_an_edited_rate_is_refused_by_name_and_once_restored_the_run_ends_the_sa
     answer = command("resume", "run", "--runs-dir", str(stopped.parent), "--device", "cpu")
     assert answer.code == 2 and answer.err.count("\n") == 1
     assert "run 'run' was started with different settings: optimizer.lr was 0.01 and is now 0.5; " in answer.err
-    training = Training("resume", stopped, device="cpu")  # as the studio does
+    training = TrainingThread("resume", stopped, device="cpu")  # as the studio does
     training.start()
     training.join()
     assert isinstance(training.error, InputError) and str(training.error) in answer.err
@@ -130,10 +130,10 @@ def test_what_may_not_be_edited_is_refused(key: str, stopped) -> None:
     was = flatten(RunReader(stopped).config.dump()).get(key)
     edit(stopped, {key: REFUSED[key]})
     before = lasting(stopped)
-    now = toml.shown_or_unset(flatten(RunReader(stopped).config.dump())[key])
+    now = toml.short_repr_or_unset(flatten(RunReader(stopped).config.dump())[key])
     with pytest.raises(InputError) as refused:
         resume(stopped, device="cpu")
-    assert f"different settings: {key} was {toml.shown_or_unset(was)} and is now {now}; " in str(refused.value)
+    assert f"different settings: {key} was {toml.short_repr_or_unset(was)} and is now {now}; " in str(refused.value)
     assert lasting(stopped) == before
 
 
@@ -160,7 +160,7 @@ def test_what_may_be_edited_changes_no_bit(key: str, made, stopped) -> None:
     assert resume(stopped, device="cpu").trainer.run().state == "finished"
     assert outcome(stopped) == made[1]
     assert (stopped / "config.toml").read_text() == "# mine\n" + text
-    settings = [checkpoint.settings_of(folder) for folder in checkpoint.steps_saved(stopped)]
+    settings = [checkpoint.settings_of(folder) for folder in checkpoint.step_folders(stopped)]
     assert len(settings) > 1 and all(one == settings[0] for one in settings)
 
 
@@ -174,16 +174,18 @@ def test_another_text_is_refused_although_its_path_may_be_edited(stopped) -> Non
 def test_every_setting_is_fixed_except_those_declared_editable() -> None:
     config = RunConfig()
     usual = flatten(config.dump())
-    kept = {key for key in all_keys() if edits({**fixed_settings(config), key: "another"}, config)}
+    kept = {key for key in all_keys() if changed_settings({**fixed_settings(config), key: "another"}, config)}
     assert all_keys().keys() - kept == EDITABLE.keys()
-    assert all(edits({**fixed_settings(config), key: "x"}, config) == {key: ("x", usual.get(key))} for key in kept)
-    assert edits(json.loads(json.dumps(fixed_settings(config))), config) == {}
+    assert all(
+        changed_settings({**fixed_settings(config), key: "x"}, config) == {key: ("x", usual.get(key))} for key in kept
+    )
+    assert changed_settings(json.loads(json.dumps(fixed_settings(config))), config) == {}
 
 
 @pytest.mark.parametrize("name", ["demo", "multi30k", "gigaword"])
 def test_settings_are_the_same_once_they_have_been_written_and_read(name: str) -> None:
     config = miniature(name)
-    again = toml.validate(toml.parse(toml.write(config).encode(), ""), "")
+    again = toml.validate(toml.parse(toml.config_toml(config).encode(), ""), "")
     assert fixed_settings(again) == json.loads(json.dumps(fixed_settings(config)))
 
 
@@ -213,7 +215,7 @@ TAMPERED: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("what", TAMPERED)
 def test_editing_the_manifests_too_does_not_help(what: str, stopped) -> None:
     change, said = TAMPERED[what]
-    for folder in checkpoint.steps_saved(stopped):
+    for folder in checkpoint.step_folders(stopped):
         manifest = json.loads((folder / checkpoint.MANIFEST).read_text())
         change(manifest)
         (folder / checkpoint.MANIFEST).write_text(checkpoint._manifest_text(manifest))
@@ -223,7 +225,7 @@ def test_editing_the_manifests_too_does_not_help(what: str, stopped) -> None:
 
 
 def test_no_byte_of_a_manifest_reaches_the_terminal(stopped) -> None:
-    for folder in checkpoint.steps_saved(stopped):
+    for folder in checkpoint.step_folders(stopped):
         manifest = json.loads((folder / checkpoint.MANIFEST).read_text())
         manifest["settings"] |= {"\x1b]0;x\x07": "\x1b[2J", "optimizer.lr": {"deep": ["\x9b"] * 99}}
         manifest["settings_sha256"] = checkpoint._settings_sha256(manifest["settings"])
@@ -241,13 +243,15 @@ def test_averages_carry_the_settings_and_are_intact_without_them(tmp_path) -> No
         manifest = json.loads((folder / checkpoint.MANIFEST).read_text())
         del manifest["settings"], manifest["settings_sha256"]
         (folder / checkpoint.MANIFEST).write_text(checkpoint._manifest_text(manifest))
-        assert checkpoint.damage(folder) is None and checkpoint.settings_of(folder) is None
+        assert checkpoint.find_damage(folder) is None and checkpoint.settings_of(folder) is None
 
 
 def test_a_checkpoint_that_records_resolved_instead_of_asked_settings_is_noticed(stopped, monkeypatch) -> None:
     """A planted bug: a resumed run records the settings that it computes with, not those in its config.toml."""
     real = assembling.RunParts
-    monkeypatch.setattr(assembling, "RunParts", lambda *given, **more: real(*given, **more | {"asked": None}))
+    monkeypatch.setattr(
+        assembling, "RunParts", lambda *given, **more: real(*given, **more | {"requested_config": None})
+    )
     resume(stopped, device="cpu", control=StopAfter(1)).trainer.run()
     with pytest.raises(InputError, match="train.precision was 'fp32' and is now 'auto'"):
         resume(stopped, device="cpu")

@@ -49,7 +49,7 @@ def miniature(name: str, *changes: str) -> RunConfig:
 
 def stepper_on(card: FakeCard, config: RunConfig) -> Stepper:
     task = make_task(config, None)
-    config = task.resolved(config, "test", 1)
+    config = task.resolve_config(config, "test", 1)
     model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, card.device)
     return Stepper(config, model, task.batches(config, card.device))
 
@@ -104,7 +104,7 @@ def a_norm_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
 
 
 def batches_that_are_not_pinned(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loader, "sent", lambda tensor, device: tensor.to(device))
+    patch.setattr(loader, "copy_to_device", lambda tensor, device: tensor.to(device))
 
 
 def a_constant_that_is_copied_at_each_call(patch: pytest.MonkeyPatch) -> None:
@@ -351,7 +351,7 @@ def resolved(name: str, **train: object) -> RunConfig:
     ],
 )
 def test_compiling_is_for_large_models_on_cuda(preset: str, device: str, train: dict, compiles: bool) -> None:
-    assert numerics.compiles(resolved(preset, **train), torch.device(device)) is compiles
+    assert numerics.compiles_step(resolved(preset, **train), torch.device(device)) is compiles
 
 
 @pytest.mark.usefixtures("no_self_check")
@@ -360,7 +360,7 @@ def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeyp
         raise RuntimeError("Failed to find C compiler")
 
     config, ends = miniature("demo"), []
-    monkeypatch.setattr(assemble, "compiles", lambda config, device: True)
+    monkeypatch.setattr(assemble, "compiles_step", lambda config, device: True)
     for wanted in ("auto", "always"):
         ready = assemble.assemble(miniature("demo", f"train.compile={wanted}"), runs_dir=tmp_path, device="cpu")
         ready.trainer.stepper.compiles, ready.trainer.stepper._forward = True, broken
@@ -392,7 +392,7 @@ def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
         "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
     }
     reader = SimpleNamespace(environment=Environment.read(facts["environment"]), model=ModelFacts.read(facts["model"]))
-    train = assemble._as_begun(miniature("baseline"), reader, torch.device(on)).train
+    train = assemble._pin_auto_settings(miniature("baseline"), reader, torch.device(on)).train
     assert (train.precision, train.compile) == expected
 
 
@@ -422,7 +422,7 @@ def test_a_card_refuses_what_a_real_one_would() -> None:
     ],
 )
 def test_recording_is_for_batches_of_one_shape_on_cuda(preset: str, device: str, train: dict, records: bool) -> None:
-    assert numerics.records(resolved(preset, **train), torch.device(device)) is records
+    assert numerics.records_graphs(resolved(preset, **train), torch.device(device)) is records
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_recorded_steps_equal_plain_ones(changes: tuple[str, ...]) -> None:
     for recorded in (True, False):
         with fake_card() as card:
             stepper = stepper_on(card, miniature("demo", "model.dropout=0.1", *changes))
-            stepper.records = recorded
+            stepper.records_steps = recorded
             losses = [stepper.step(step).read() for step in range(1, 7)]
             assert bool(stepper._recordings) is recorded
             updates = [recording.update is not None for recording in stepper._recordings.values()]
@@ -454,12 +454,12 @@ def test_recorded_steps_equal_plain_ones(changes: tuple[str, ...]) -> None:
 
 def test_translations_and_watched_networks_are_not_recorded() -> None:
     with fake_card() as card:
-        assert not stepper_on(card, miniature("phrasebook")).records
+        assert not stepper_on(card, miniature("phrasebook")).records_steps
         stepper, seen = stepper_on(card, miniature("demo")), []
         stepper.model.register_forward_pre_hook(lambda model, given: seen.append(1))
         for step in (1, 2, 3):
             stepper.step(step)
-        assert len(seen) == 3 and not stepper.records
+        assert len(seen) == 3 and not stepper.records_steps
 
 
 def test_a_step_that_cannot_be_recorded_is_taken_plainly(monkeypatch) -> None:
@@ -467,12 +467,12 @@ def test_a_step_that_cannot_be_recorded_is_taken_plainly(monkeypatch) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with fake_card() as card:
-        monkeypatch.setattr(steps, "Recording", refuses)
+        monkeypatch.setattr(steps, "RecordedPass", refuses)
         stepper = stepper_on(card, miniature("demo", "train.accumulation=2"))
         losses = [stepper.step(step).read() for step in (1, 2)]
-        assert not stepper.records
+        assert not stepper.records_steps
         plain = stepper_on(card, miniature("demo", "train.accumulation=2"))
-        plain.records = False
+        plain.records_steps = False
         assert losses == [plain.step(step).read() for step in (1, 2)]
 
 
@@ -486,7 +486,7 @@ def test_an_update_that_cannot_be_recorded_is_made_plainly(monkeypatch, caplog) 
         monkeypatch.setattr(steps, "RecordedUpdate", refuses)
         stepper = stepper_on(card, miniature("demo"))
         assert [stepper.step(step).read() for step in (1, 2, 3)] == expected
-        assert not stepper.records and len(caplog.records) == 1
+        assert not stepper.records_steps and len(caplog.records) == 1
 
 
 def test_graphs_are_given_up_if_batches_keep_changing_and_when_memory_is_short(monkeypatch) -> None:
@@ -495,10 +495,10 @@ def test_graphs_are_given_up_if_batches_keep_changing_and_when_memory_is_short(m
         stepper.step(1)
         assert len(stepper._recordings) == 1
         stepper.step(2, pieces=2)
-        assert not stepper._recordings and stepper.records
-        monkeypatch.setattr(steps, "MOST", 0)
+        assert not stepper._recordings and stepper.records_steps
+        monkeypatch.setattr(steps, "MAX_GRAPHS", 0)
         stepper.step(3)
-        assert not stepper._recordings and not stepper.records
+        assert not stepper._recordings and not stepper.records_steps
 
 
 def test_documents_neither_make_the_host_wait_nor_are_recorded_again(tmp_path) -> None:

@@ -61,9 +61,9 @@ def test_a_clock_that_goes_back_leaves_no_trace_in_a_run(tiny, tmp_path, monkeyp
 
     def watched(step: int, **given: Any) -> Any:
         states.append(reader.state)
-        pace.take(tail.poll()[1].train, reset=False)
-        pace.see(step=step, moving=True, attempt=1, clock=time.monotonic())
-        left.append(pace.left(6, step))
+        pace.add_records(tail.poll()[1].train, reset=False)
+        pace.observe(step=step, moving=True, attempt=1, clock=time.monotonic())
+        left.append(pace.seconds_left(6, step))
         return taken(step, **given)
 
     trainer.stepper.step = watched  # type: ignore[method-assign]

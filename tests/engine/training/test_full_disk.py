@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runs.commands import Command
+from engine.runs.commands import RunCommand
 from engine.runs.control import Control, Outcome
 from engine.runs.reader import RunReader
 from engine.runs.records import TrainRecord
@@ -101,7 +101,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, n
     try:
         thread.start()
         wait_for(lambda: waits(run), "a run that waits for room")
-        control.request(Command.STOP, "enough", signal=number)
+        control.request(RunCommand.STOP, "enough", signal=number)
         thread.join(PATIENCE)
     finally:
         checkpoint.save = real
@@ -134,9 +134,9 @@ def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> No
             return real.write(data)
 
     there: list[bytes] = []
-    writer.waiting = lambda: there.append((tmp_path / "run" / "metrics.jsonl").read_bytes())
+    writer.wait_for_room = lambda: there.append((tmp_path / "run" / "metrics.jsonl").read_bytes())
     writer._files["metrics"] = Full()
-    writer.metrics(TrainRecord.made(kind="train", step=1))
+    writer.metrics(TrainRecord.create(kind="train", step=1))
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"kind":"train","step":1}\n'
     assert there == [b""]
     assert [event.event for event in RunReader(tmp_path / "run").events()] == ["paused", "continued"]

@@ -192,8 +192,8 @@ def test_every_report_preset_counts_as_reported() -> None:
 
 
 def test_a_crossover_is_the_length_from_which_it_stays_quicker() -> None:
-    from engine.training.trial import saves_from
+    from engine.training.trial import crossover_length
 
-    assert saves_from([(64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5)]) == 256
-    assert saves_from([(64, 0.9), (128, 0.8)]) == 64
-    assert saves_from([(64, 2.0), (128, 1.0)]) is None
+    assert crossover_length([(64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5)]) == 256
+    assert crossover_length([(64, 0.9), (128, 0.8)]) == 64
+    assert crossover_length([(64, 2.0), (128, 1.0)]) is None

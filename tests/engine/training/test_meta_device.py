@@ -55,11 +55,11 @@ def tokens(*shape: int) -> Tensor:
 
 def batch_of(config: RunConfig) -> Batch:
     """Its largest batch; rows of like length are padded, windows of a text are not."""
-    shape = BatchShape.of(config)
+    shape = BatchShape.from_config(config)
     asked = tokens(shape.rows, shape.target)
     if not shape.source:
         return Batch(asked, asked, asked.numel())
-    at = Positions(tokens(shape.rows, shape.source), one_side=True) if config.on_rows else None
+    at = Positions(tokens(shape.rows, shape.source), one_sided_padding=True) if config.trains_on_rows else None
     return Batch(asked, asked, asked.numel(), tokens(shape.rows, shape.source), at)
 
 
@@ -112,7 +112,7 @@ def test_every_network_makes_no_tensor_on_another_device_with_any_backend(cell: 
     for backend in BACKENDS:
         try:
             wanted = capabilities.with_value(config, "model.backend", backend)
-            capabilities.require(wanted, "test")
+            capabilities.require_valid(wanted, "test")
             train(wanted)
         except (InputError, ValueError):  # not for this network
             continue

@@ -10,8 +10,8 @@ from engine.config.sections import OptimizerConfig
 from engine.model.transformer import NETWORKS, build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.optimizer import DECAYED, decay_groups, make_optimizer, orthogonalised
-from engine.training.self_check import decays
+from engine.training.optimizer import DECAYED, decay_groups, make_optimizer, orthogonalise
+from engine.training.self_check import is_decayed
 from tests.engine.model.cells import VOCAB, cells, name
 
 
@@ -141,7 +141,7 @@ def test_every_parameter_of_every_network_has_a_decay_group() -> None:
             assert not plain.endswith("bias"), (name(cell), plain)
             assert not any(part in plain for part in ("norm", "positions", "scheme")), (name(cell), plain)
         for which in DECAYED:
-            found = {n for n, weight in model.named_parameters() if decays(which, n, weight)}
+            found = {n for n, weight in model.named_parameters() if is_decayed(which, n, weight)}
             assert found == set(decay_groups(model, which)["decayed"]), (name(cell), which)
 
 
@@ -181,11 +181,11 @@ def newton_schulz(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("shape", [(16, 16), (8, 40), (40, 8), (1, 7)], ids=str)
 def test_an_orthogonalised_matrix_has_singular_values_near_one_and_the_same_singular_vectors(shape) -> None:
     x = torch.randn(3, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = orthogonalised(x)
+    found = orthogonalise(x)
     assert (found - torch.stack([newton_schulz(one) for one in x])).abs().max() < 1e-10
     values = torch.linalg.svdvals(found)
     assert values.min() > 0.6 and values.max() < 1.3
-    assert not orthogonalised(torch.zeros(1, 4, 4)).any()
+    assert not orthogonalise(torch.zeros(1, 4, 4)).any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
@@ -193,7 +193,7 @@ def test_rounding_does_not_blow_up_a_matrix_of_low_rank(dtype) -> None:
     """As most gradients are: a few large singular values, and many small ones."""
     draw = torch.Generator().manual_seed(0)
     low = torch.randn(2, 64, 8, generator=draw) @ torch.randn(2, 8, 256, generator=draw)
-    found = orthogonalised((low + 1e-3 * torch.randn(2, 64, 256, generator=draw)).to(dtype))
+    found = orthogonalise((low + 1e-3 * torch.randn(2, 64, 256, generator=draw)).to(dtype))
     assert torch.linalg.svdvals(found.float()).max() < 1.3
 
 

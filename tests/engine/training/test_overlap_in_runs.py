@@ -9,7 +9,7 @@ import pytest
 from engine.config.schema import RunConfig
 from engine.proofs.verify.claims import verify
 from engine.proofs.verify.finding import Result
-from engine.runs.control import Command, Control
+from engine.runs.control import Control, RunCommand
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
 from tests.conftest import Tiny
@@ -129,10 +129,10 @@ class StopAt(Control):
         super().__init__()
         self.left = polls
 
-    def poll(self) -> Command | None:
+    def poll(self) -> RunCommand | None:
         self.left -= 1
         if self.left == 0:
-            self.request(Command.STOP, "test")
+            self.request(RunCommand.STOP, "test")
         return super().poll()
 
 

@@ -64,12 +64,12 @@ def _seeing(when: Callable[[nn.Module, torch.Tensor], bool]) -> Plant:
         real = heads.SoftmaxSelfAttention.attend
 
         def mix(self, q, k, v, at, state):
-            causal = self.see
-            self.see = Visibility(causal=False) if when(self, q) else causal
+            causal = self.visibility
+            self.visibility = Visibility(causal=False) if when(self, q) else causal
             try:
                 return real(self, q, k, v, at, state)
             finally:
-                self.see = causal
+                self.visibility = causal
 
         patch.setattr(heads.SoftmaxSelfAttention, "attend", mix)
 
@@ -117,7 +117,7 @@ def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(attention.Softmax, "before_bias", lambda self, scores: scores)
+    patch.setattr(attention.Softmax, "cap_scores", lambda self, scores: scores)
     patch.setattr(attention.Softmax, "weights", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
@@ -132,11 +132,11 @@ def _layers_in_turn(patch: pytest.MonkeyPatch) -> None:
 
 
 def _embedding_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(layers.Mix, "forward", lambda self, x, embedded: self.weight.sum() * x)
+    patch.setattr(layers.EmbeddingMix, "forward", lambda self, x, embedded: self.weight.sum() * x)
 
 
 def _gain_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(layers.Gain, "forward", lambda self, x: x)
+    patch.setattr(layers.LayerScale, "forward", lambda self, x: x)
 
 
 def _rows_dropped_always(patch: pytest.MonkeyPatch) -> None:
@@ -148,13 +148,15 @@ def _no_row_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
+    patch.setattr(heads.SelfAttention, "apply_gate", lambda self, mixed, x: mixed)
 
 
 def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
-    real = heads.SelfAttention.with_first
+    real = heads.SelfAttention.mix_first_values
     patch.setattr(
-        heads.SelfAttention, "with_first", lambda self, v, shared: real(self, v, {"values": v} if shared else shared)
+        heads.SelfAttention,
+        "mix_first_values",
+        lambda self, v, shared: real(self, v, {"values": v} if shared else shared),
     )
 
 
@@ -210,7 +212,7 @@ def _rope_on_queries_in_the_layer(patch: pytest.MonkeyPatch) -> None:
         q, k_at = self.scheme.rotate(q, at.index), at
         if state is not None:
             k, v, k_at = state.extend(k, v, at)
-        call = attention.AttentionCall(q, k, at, k_at, self.see, self.scheme)
+        call = attention.AttentionCall(q, k, at, k_at, self.visibility, self.scheme)
         return attention.softmax_attention(call, v, self.backend)
 
     patch.setattr(heads.SoftmaxSelfAttention, "attend", mix)
@@ -249,9 +251,9 @@ def _tying_broken(patch: pytest.MonkeyPatch) -> None:
 
 def _residual_dropped(patch: pytest.MonkeyPatch) -> None:
     def around(self, x, branch):
-        return branch.f(branch.norm(x)) if self.pre_norm else branch.norm(branch.f(x))
+        return branch.sublayer(branch.norm(x)) if self.pre_norm else branch.norm(branch.sublayer(x))
 
-    patch.setattr(layers.Layer, "around", around)
+    patch.setattr(layers.Layer, "add_residual", around)
 
 
 def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:
@@ -281,8 +283,8 @@ def _steps_at(place: Callable[[int], int]) -> Plant:
             self._cache.length = at + 1
             return logits
 
-        real = decoding._Steps.take
-        patch.setattr(decoding._Steps, "take", take)
+        real = decoding._FastDecoder.step
+        patch.setattr(decoding._FastDecoder, "step", take)
 
     return plant
 
@@ -311,7 +313,7 @@ def _beams_not_reordered(patch: pytest.MonkeyPatch) -> None:
 
 
 def _padding_votes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(objectives.PooledBatch, "at_targets", lambda self, logits: logits.mean(1, keepdim=True))
+    patch.setattr(objectives.PooledBatch, "target_logits", lambda self, logits: logits.mean(1, keepdim=True))
 
 
 def _padding_is_seen(patch: pytest.MonkeyPatch) -> None:
@@ -430,16 +432,16 @@ def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
 
 
 def _the_same_on_both_ranks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ranks, "mine", lambda self, shards: self.block(0, shards))
+    patch.setattr(Ranks, "own_block", lambda self, shards: self.block(0, shards))
 
 
 def _live_weights_for_the_average(patch: pytest.MonkeyPatch) -> None:
-    real = checkpoint._put_and_write
+    real = checkpoint._save_averaged
 
     def put_and_write(run, name, step, model, weights, common):
         real(run, name, step, model, checkpoint.weights_of(model), common)
 
-    patch.setattr(checkpoint, "_put_and_write", put_and_write)
+    patch.setattr(checkpoint, "_save_averaged", put_and_write)
 
 
 def _average_upside_down(patch: pytest.MonkeyPatch) -> None:
@@ -520,7 +522,7 @@ def _own_rate_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _orthogonalised_together(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(optimizer, "joined", lambda model, name: [])
+    patch.setattr(optimizer, "fused_rows", lambda model, name: [])
 
 
 def _schedule_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -777,8 +779,8 @@ def test_a_full_disk_is_no_bug(tmp_path, monkeypatch) -> None:
 def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
     copy = self_check.small_copy(presets.resolve(presets.find("gpt2-small")), self_check.WORDS)
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
-    assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
-    assert self_check.small_copy(configured("demo", ()), self_check.WORDS).said == ""
+    assert copy.size_note == ", tried with 2 of 12 layers, 64 of 768 features"
+    assert self_check.small_copy(configured("demo", ()), self_check.WORDS).size_note == ""
 
 
 @pytest.mark.parametrize("preset", ["demo", "reverse"])

@@ -14,7 +14,7 @@ from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
@@ -52,9 +52,9 @@ class StopAt(Control):
     def _listen(self) -> None:
         self.left -= 1
         if self.left == 0:
-            self.request(Command.STOP, "test")
+            self.request(RunCommand.STOP, "test")
 
-    def poll(self) -> Command | None:
+    def poll(self) -> RunCommand | None:
         self._listen()
         return super().poll()
 
@@ -136,7 +136,7 @@ def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) ->
     """At its first listening, after a third, after two thirds, just before its end; each time the same run goes on, so
     that what is lost anywhere is missing at its end.
     """
-    rows, size = presets.resolve(presets.find(name)).on_rows, miniature(name).data.corpus_size
+    rows, size = presets.resolve(presets.find(name)).trains_on_rows, miniature(name).data.corpus_size
     config = miniature(name, *((*HARD_ROWS, f"data.corpus_size={min(size, MOST_ROWS)}") if rows else HARD))
     expected, listened = whole(config, tmp_path)
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(1))
@@ -344,7 +344,7 @@ def test_a_damaged_checkpoint_is_skipped_named_and_kept(tmp_path) -> None:
 
 def test_an_old_stop_never_stops_a_resumed_run(tmp_path) -> None:
     run = stopped(tmp_path)
-    send(run, Command.STOP)
+    send(run, RunCommand.STOP)
     ready = resume(run, device="cpu")
     assert ready.trainer.run().state == "finished"
 
@@ -362,13 +362,13 @@ def test_pause_keeps_the_process_and_continue_goes_on(tmp_path) -> None:
         return int(reader.status.step)
 
     reached("running")
-    number = send(ready.path, Command.PAUSE)
+    number = send(ready.path, RunCommand.PAUSE)
     at = reached("paused")
     assert reader.status.control_id == number and ready.trainer.state.step == at
     assert (ready.path / "checkpoints" / f"step-{at:08d}").is_dir()
-    send(ready.path, Command.CONTINUE)
+    send(ready.path, RunCommand.CONTINUE)
     reached("running")
-    send(ready.path, Command.STOP)
+    send(ready.path, RunCommand.STOP)
     thread.join(timeout=PATIENCE)
     assert reader.status.state == "stopped" and reader.status.control_id == 3
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from engine.base.errors import InputError
-from engine.model.size import kept_numbers
-from engine.runs.commands import Command
+from engine.model.size import optimizer_state_numbers
+from engine.runs.commands import RunCommand
 from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
@@ -121,7 +121,7 @@ def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> Non
     thread = threading.Thread(target=ready.trainer.run, daemon=True)
     thread.start()
     wait_for(lambda: ready.trainer.state.step >= 7 or not thread.is_alive(), "step 7")
-    control.request(Command.STOP, "enough")
+    control.request(RunCommand.STOP, "enough")
     thread.join(PATIENCE)
     run = RunReader(ready.path)
     assert run.status.state == "stopped" and run.status.reason == "enough"
@@ -147,7 +147,7 @@ def test_a_leak_while_training_is_stamped(tiny, tmp_path) -> None:
 
     ready = assemble(tiny(), runs_dir=tmp_path, name="a", device="cpu")
     for layer in ready.trainer.model.layers:
-        layer.attention.see = Visibility(causal=False)
+        layer.attention.visibility = Visibility(causal=False)
     ready.trainer.run()
     assert {v.verdict for v in RunReader(ready.path).verdicts} == {"LEAK"}
 
@@ -308,7 +308,7 @@ def test_a_moving_average_of_the_weights_is_saved_and_scored(tiny, tmp_path) -> 
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[-1][name])
     assert trainer.scorer.token_scores(average).loss == pytest.approx(run.raw("summary")["ema"]["loss"], abs=1e-7)
     kept = sum(value.numel() for state in trainer.stepper.optimizer.state.values() for value in state.values())
-    assert kept_numbers(run.config, trainer.model.vocab_size) == kept - len(each[0])  # without Adam's step
+    assert optimizer_state_numbers(run.config, trainer.model.vocab_size) == kept - len(each[0])  # without Adam's step
 
 
 def test_a_run_without_steps_has_its_first_weights_for_a_moving_average(tiny, tmp_path) -> None:
@@ -371,14 +371,14 @@ def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypat
     from engine.model import attention
 
     used = []
-    choose = attention.choose
+    choose = attention.choose_backend
 
     def noted(case: attention.AttentionCall, wanted: str = "auto") -> attention.Backend:
         found = choose(case, wanted)
         used.append((case.q.requires_grad, found.name))
         return found
 
-    monkeypatch.setattr(attention, "choose", noted)
+    monkeypatch.setattr(attention, "choose_backend", noted)
     _, run = train(tiny("train.steps=2", *changes), tmp_path)
     assert run.raw("model")["built"]["backend"] == backend
     trained = {name for trains, name in used if trains}

@@ -26,9 +26,9 @@ from engine.evaluation import metrics
 from engine.generation import classifying
 from engine.tasks import classification_task, scorers, text_task, translation_task
 from engine.tasks.task import Task, make_task
-from engine.training.self_check import check_examples, reading_copy
+from engine.training.self_check import check_examples, full_vocabulary_copy
 from engine.training.small_corpora import write_like
-from engine.training.written_out import MOST_FILES, Originals
+from engine.training.written_out import MOST_FILES, ExampleInverter
 
 pytestmark = pytest.mark.usefixtures("cached_corpora")
 
@@ -41,8 +41,8 @@ ROWS = ("data.corpus_size=600", "model.d_model=32")
 def verdict(preset: str, *changes: str) -> str:
     config = presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in changes])
     task = make_task(config, None)
-    config = task.resolved(config, "", 1)
-    found = check_examples(config, task, reading_copy(config, task.vocab_size))
+    config = task.resolve_config(config, "", 1)
+    found = check_examples(config, task, full_vocabulary_copy(config, task.vocab_size))
     return found.why if found.verdict != "ok" else ""
 
 
@@ -51,44 +51,44 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def unshifted(patch: pytest.MonkeyPatch) -> None:
     """The decoder reads its own labels (transformers#31673)."""
-    right = rows.written_from
+    right = rows.source_target_batch
 
     def wrong(*given, **more) -> Batch:
         batch = right(*given, **more)
         return replace(batch, tokens=batch.targets.clamp(min=0))
 
-    patch.setattr(rows, "written_from", wrong)
+    patch.setattr(rows, "source_target_batch", wrong)
 
 
 def class_appended(patch: pytest.MonkeyPatch) -> None:
-    right = objectives.Classification.classified
+    right = objectives.Classification.class_batch
 
     def wrong(self, texts, classes, device="cpu"):
         texts = [np.append(text, label) for text, label in zip(texts, classes, strict=True)]
         return right(self, texts, classes, device)
 
-    patch.setattr(objectives.Classification, "classified", wrong)
+    patch.setattr(objectives.Classification, "class_batch", wrong)
 
 
 def boundary_ignored(patch: pytest.MonkeyPatch) -> None:
     for module in (scorers, text_task):
-        patch.setattr(module, "boundary_of", lambda config, tokenizer: None)
+        patch.setattr(module, "boundary_token", lambda config, tokenizer: None)
 
 
 def boundary_ignored_in_training(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(text_task, "boundary_of", lambda config, tokenizer: None)
+    patch.setattr(text_task, "boundary_token", lambda config, tokenizer: None)
 
 
 def trains_on_validation(patch: pytest.MonkeyPatch) -> None:
     """The training split is scored as validation."""
-    right = corpora.cuts
+    right = corpora.split_spans
 
     def wrong(length, data, official):
         found = right(length, data, official)
         start, stop = found["validation"]
         return found | {"validation": (0, stop - start)}
 
-    patch.setattr(corpora, "cuts", wrong)
+    patch.setattr(corpora, "split_spans", wrong)
 
 
 def scores_training(patch: pytest.MonkeyPatch) -> None:
@@ -99,13 +99,13 @@ def scores_training(patch: pytest.MonkeyPatch) -> None:
 
 
 def bits_by_characters(patch: pytest.MonkeyPatch) -> None:
-    right = scorers.added
+    right = scorers.sum_sizes
 
     def wrong(sizes):
         found = right(sizes)
         return found._replace(bytes=found.characters)
 
-    patch.setattr(scorers, "added", wrong)
+    patch.setattr(scorers, "sum_sizes", wrong)
 
 
 def top_five(patch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def top_five(patch: pytest.MonkeyPatch) -> None:
         found = right(model, batches, **more)
         with torch.no_grad():
             near = [
-                (batch.at_targets(model(*batch.inputs)).topk(5).indices == batch.targets[..., None]).any(-1)[
+                (batch.target_logits(model(*batch.inputs)).topk(5).indices == batch.targets[..., None]).any(-1)[
                     batch.targets != objectives.IGNORED
                 ]
                 for batch in batches
@@ -128,7 +128,7 @@ def top_five(patch: pytest.MonkeyPatch) -> None:
 
 
 def padding_votes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PooledBatch, "at_targets", lambda self, logits: logits.mean(1, keepdim=True))
+    patch.setattr(PooledBatch, "target_logits", lambda self, logits: logits.mean(1, keepdim=True))
 
 
 def source_padding_seen(patch: pytest.MonkeyPatch) -> None:
@@ -137,13 +137,13 @@ def source_padding_seen(patch: pytest.MonkeyPatch) -> None:
 
 def learns_from_validation(patch: pytest.MonkeyPatch) -> None:
     """Byte pairs of both splits."""
-    right = text_task.made_for
+    right = text_task.make_tokenizer
 
     def wrong(corpus, config):
         whole = Split(corpus.splits["train"].text + corpus.splits["validation"].text)
         return right(replace(corpus, splits=corpus.splits | {"train": whole}), config)
 
-    patch.setattr(text_task, "made_for", wrong)
+    patch.setattr(text_task, "make_tokenizer", wrong)
 
 
 def pairs_learn_from_validation(patch: pytest.MonkeyPatch) -> None:
@@ -162,14 +162,14 @@ def mean_of_means(patch: pytest.MonkeyPatch) -> None:
         thirds = np.array_split(self.nll, range(7, len(self.nll), 7))
         return float(np.mean([part.mean() for part in thirds]))
 
-    patch.setattr(metrics.TokenScores, "loss", property(wrong))
+    patch.setattr(metrics.TargetScores, "loss", property(wrong))
 
 
 def lowercased(patch: pytest.MonkeyPatch) -> None:
     """Every text is lowercased, asked or not."""
     wrong = lambda config, texts: [text.lower() for text in texts]
     for module in (classifying, classification_task):
-        patch.setattr(module, "in_case", wrong)
+        patch.setattr(module, "apply_case", wrong)
 
 
 def first_token_lost(patch: pytest.MonkeyPatch) -> None:
@@ -283,9 +283,9 @@ def cell(kind: str, tokenizer: str, form: str, folder: Path, patch: pytest.Monke
         if form == "large":
             patch.setattr(corpora, "LARGE", 0)
     config = presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in changes])
-    capabilities.require(config, "here")
+    capabilities.require_valid(config, "here")
     task = make_task(config, None)
-    return task.resolved(config, "", 1), task
+    return task.resolve_config(config, "", 1), task
 
 
 def refused(tokenizer: str, on: str, form: str) -> str:
@@ -309,7 +309,7 @@ def test_every_cell_is_as_written_out(
             cell(kind, tokenizer, form, tmp_path, monkeypatch)
         return
     config, task = cell(kind, tokenizer, form, tmp_path, monkeypatch)
-    found = check_examples(config, task, reading_copy(config, task.vocab_size))
+    found = check_examples(config, task, full_vocabulary_copy(config, task.vocab_size))
     assert found.verdict == "ok", found.why
     looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up
@@ -336,5 +336,5 @@ def test_an_epoch_may_end_within_a_step(preset: str) -> None:
 
 
 def test_an_objective_that_is_not_written_out_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(Originals, "copy")
+    monkeypatch.delattr(ExampleInverter, "copy")
     assert verdict("copy", *TEXT) == ""

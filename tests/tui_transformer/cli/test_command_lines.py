@@ -18,7 +18,7 @@ from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.work.launches import Launches
+from tui_transformer.lab.work.launches import RunActions
 from tui_transformer.studio.design.pane import DesignPane
 
 PRINTED = re.compile(
@@ -170,14 +170,14 @@ def test_the_studio_says_lines_that_can_be_pasted(runs, tmp_path, called, monkey
 
         def join(self) -> None: ...
 
-    launches = Launches(runs, tmp_path / "my data")
+    launches = RunActions(runs, tmp_path / "my data")
     launches.training = Training()  # type: ignore[assignment]
     (asked,) = pasted(called, launches.hand_over())
     assert asked["run"] == "demo-2" and asked["runs_dir"] == runs
     (asked,) = pasted(called, launches.stop_here())
     assert (asked["runs_dir"], asked["data_dir"]) == (runs, tmp_path / "my data")
     pane = DesignPane(runs_dir=runs, data_dir=tmp_path / "my data", device="cpu")
-    (asked,) = pasted(called, Draft.of("demo").command(pane._options))
+    (asked,) = pasted(called, Draft.from_preset("demo").command(pane._options))
     assert (asked["preset"], asked["device"], asked["runs_dir"]) == ("demo", "cpu", runs)
 
 

@@ -16,7 +16,7 @@ from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
 from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
-from tui_transformer.cli.commands import examples_of, listed
+from tui_transformer.cli.commands import all_commands, examples_of
 
 PLACE = Path(tui_transformer.cli.__file__).parent
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def marked() -> dict[str, tuple[int, bool, str]]:
 
 
 def test_every_marked_function_is_listed_in_the_order_of_its_places() -> None:
-    known, shown = marked(), listed()
+    known, shown = marked(), all_commands()
     assert list(shown) == sorted(known, key=lambda name: known[name][0]) and len(shown) >= 28
     assert len({place for place, _, _ in known.values()}) == len(known)
     for name, one in shown.items():
@@ -46,7 +46,7 @@ def test_every_marked_function_is_listed_in_the_order_of_its_places() -> None:
 
 def test_a_command_that_is_used_has_the_name_and_the_help_that_were_listed() -> None:
     used = loaded().commands
-    for name, one in listed().items():
+    for name, one in all_commands().items():
         assert used[name].name == name and used[name].hidden == one.hidden and used[name].help == one.help
 
 

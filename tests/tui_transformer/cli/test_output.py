@@ -12,12 +12,12 @@ from rich.console import Console
 
 from engine.base.clean import clean, clean_line
 from tui_transformer.cli import output
-from tui_transformer.cli.output import LONGEST, complain, has_colour, print_columns
+from tui_transformer.cli.output import LONGEST, has_colour, print_columns, print_error
 from tui_transformer.cli.run import repl
-from tui_transformer.cli.run.repl import converse
-from tui_transformer.cli.run.translate import Translating
-from tui_transformer.lab.analysis.charts.canvas import Line, line_chart, thin
-from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
+from tui_transformer.cli.run.repl import run_prompt
+from tui_transformer.cli.run.translate import TranslationSession
+from tui_transformer.lab.analysis.charts.canvas import ChartLine, decimate, line_chart
+from tui_transformer.lab.formatting import count, duration, memory, si_number, sparkline
 from tui_transformer.lab.play.prompt import ASKING, TRANSLATING, WRITING
 
 
@@ -58,7 +58,7 @@ def test_pictures_are_in_colour_where_the_terminal_has_it_and_nobody_refused_it(
 
 
 def test_what_is_repeated_in_a_complaint_is_cut(capsys) -> None:
-    complain("x" * 100_000)
+    print_error("x" * 100_000)
     said = capsys.readouterr().err
     assert len(said) == LONGEST + 1 and said.endswith("x…\n")
 
@@ -66,14 +66,14 @@ def test_what_is_repeated_in_a_complaint_is_cut(capsys) -> None:
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats()), max_size=500))
 def test_thinning_keeps_finite_points_in_order_and_few(points: list[tuple[int, float]]) -> None:
     points = sorted(points, key=lambda p: p[0])
-    x, y = thin([p[0] for p in points], [p[1] for p in points], 20)
+    x, y = decimate([p[0] for p in points], [p[1] for p in points], 20)
     assert len(x) == len(y) <= 42 and all(map(math.isfinite, y)) and x == sorted(x)
 
 
 def test_thinning_keeps_the_extremes() -> None:
     y = [0.0] * 10_000
     y[5000], y[7000] = 9.0, -9.0
-    kept = thin(range(10_000), y, 50)[1]
+    kept = decimate(range(10_000), y, 50)[1]
     assert max(kept) == 9.0 and min(kept) == -9.0
 
 
@@ -93,7 +93,7 @@ def test_thinning_keeps_the_extremes() -> None:
 )
 def test_no_series_breaks_the_chart(y: list[float]) -> None:
     chart = line_chart(
-        [Line(range(len(y)), y, "cyan", label="a")],
+        [ChartLine(range(len(y)), y, "cyan", label="a")],
         title="t",
         width=60,
         height=10,
@@ -106,7 +106,7 @@ def test_no_series_breaks_the_chart(y: list[float]) -> None:
 
 def test_numbers_are_written_for_people() -> None:
     assert (duration(48), duration(725), duration(12000)) == ("0:48", "12:05", "3:20:00")
-    assert (short(41234, "tok/s"), short(3_192_897), short(5)) == ("41.2 ktok/s", "3.19 M", "5")
+    assert (si_number(41234, "tok/s"), si_number(3_192_897), si_number(5)) == ("41.2 ktok/s", "3.19 M", "5")
     assert (memory(61e6), memory(2.1e9)) == ("61 MB", "2.1 GB")
     assert (count(0, "step"), count(1, "step"), count(2000, "step")) == ("0 steps", "1 step", "2,000 steps")
 
@@ -134,9 +134,9 @@ def test_the_help_of_a_prompt_breaks_no_word_on_a_terminal(table, capsys, monkey
     monkeypatch.setattr("tui_transformer.cli.output.is_terminal", lambda _: True)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdin", io.StringIO("/help\n"))
-    converse(dict.fromkeys(table.settings, 1), print, {}, table)
+    run_prompt(dict.fromkeys(table.settings, 1), print, {}, table)
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(cell_len, lines)) <= 80 and lines[0] == table.first
+    assert max(map(cell_len, lines)) <= 80 and lines[0] == table.other_lines
     assert any(line.startswith(" " * 12) for line in lines) and any(line.startswith("/quit") for line in lines)
 
 
@@ -151,7 +151,7 @@ def test_a_translation_is_coloured_by_probability_where_there_is_colour(
         monkeypatch.setattr(module, "stdout", lambda: console)
     tokens = [("gut", SimpleNamespace(probability=0.95), ()), ("!", SimpleNamespace(probability=0.001), ())]
     writer = SimpleNamespace(translator=SimpleNamespace(stream=lambda sentence: iter(tokens)))
-    Translating(Path(), "cpu", "best", False, writers=[writer], settings={"beam": 1, "nbest": 1}).answer("good!")
+    TranslationSession(Path(), "cpu", "best", False, writers=[writer], settings={"beam": 1, "nbest": 1}).answer("good!")
     written = capsys.readouterr().out
     assert written == ("gut\x1b[1;4;31m!\x1b[0m\n" if colour else "gut!\n")
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from tui_transformer.lab.wide_characters import break_between_characters, with_widths
+from tui_transformer.lab.wide_characters import break_between_characters, correct_svg_widths
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_text_of_an_svg_is_as_wide_as_in_a_terminal() -> None:
     console.print("ab 中文 cd", "损失", "loss", sep="\n")
     svg = console.export_svg(title="")
     lengths = lambda drawn: [float(length) for length in re.findall(r'textLength="([\d.]+)"[^>]*>\S', drawn)]
-    (one, two, three), (mixed, chinese, english) = lengths(svg), lengths(with_widths(svg))
+    (one, two, three), (mixed, chinese, english) = lengths(svg), lengths(correct_svg_widths(svg))
     character = three / len("loss")
     assert (one, two) == (pytest.approx(8 * character, abs=0.2), pytest.approx(2 * character, abs=0.2))
     assert (mixed, chinese) == (pytest.approx(10 * character, abs=0.2), pytest.approx(4 * character, abs=0.2))

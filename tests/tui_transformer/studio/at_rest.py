@@ -48,7 +48,7 @@ def busy(app: Any, but: Collection[str] = ()) -> str:
     if app._adding_panes.locked():
         return "panes are being added"
     for train in app.query(TrainPane):
-        if train._seen() and (found := _reading_runs(train)):
+        if train._is_on_screen() and (found := _reading_runs(train)):
             return found
     for compare in app.query(ComparePane):
         if compare.display and compare.size.width > 0 and (found := _comparing(compare)):
@@ -67,7 +67,7 @@ def _reading_runs(pane: TrainPane) -> str:
 
 
 def _comparing(pane: ComparePane) -> str:
-    if not pane._looked or pane._wake.is_set():
+    if not pane._has_scanned or pane._wake.is_set():
         return "the runs are being compared"
     unread = {*(pane._grouped or pane.selection.runs)} - pane.metrics.keys()
     return f"curves are being read: {unread}" if unread else ""

@@ -26,7 +26,7 @@ def preview(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     entry = CORPORA.get(config.data.corpus.partition("#")[0])
     if entry is None or entry.is_fetched:
         return corpus_preview.preview_corpus(config, data_dir)
-    key = (corpus_preview.corpus_key(config), language.code(), data_dir)
+    key = (corpus_preview.corpus_key(config), language.language_code(), data_dir)
     seen = _made.get(key) or corpus_preview.preview_corpus(config, data_dir)
     if not seen.problem:
         _made[key] = seen

@@ -199,8 +199,8 @@ def plain(folder: Path) -> None:
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tests.tui_transformer.studio import corpora_seen
-    from tui_transformer.lab.play.pictures import stacks, who_sees_whom
-    from tui_transformer.lab.work.launches import Launches
+    from tui_transformer.lab.play.pictures import mask_sentence, stacks
+    from tui_transformer.lab.work.launches import RunActions
     from tui_transformer.studio.design import own_files
     from tui_transformer.studio.design import pane as design
     from tui_transformer.studio.playground import column, pane
@@ -225,7 +225,7 @@ def plain(folder: Path) -> None:
 
         def attention(self, *asked: Any) -> Any:
             seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
-            return replace(seen, title=told(seen.title), rule=who_sees_whom(stacks(model)[0], len(seen.keys)))
+            return replace(seen, title=told(seen.title), rule=mask_sentence(stacks(model)[0], len(seen.keys)))
 
     class Writers(FakeWriters):
         def get(self, run: Path, which: str) -> FakeWriter:
@@ -239,13 +239,13 @@ def plain(folder: Path) -> None:
     def refuse(*_: object) -> None:
         raise InputError(tr("a run with this name already exists"))  # nothing is trained here
 
-    Launches.create = refuse  # type: ignore[assignment]
+    RunActions.create = refuse  # type: ignore[assignment]
     design.preview_corpus = preview  # type: ignore[attr-defined]
-    run_header.now = lambda: NOON
+    run_header.local_time = lambda: NOON
     threads.physical_cores = lambda: 2  # type: ignore[assignment]
     corpus.user_data_path = lambda name: Path("data")  # type: ignore[attr-defined]
     own_files.user_config_path = lambda name: Path("config")  # type: ignore[attr-defined]
-    pane.Writers = lambda device: Writers()  # type: ignore[attr-defined]
+    pane.WriterCache = lambda device: Writers()  # type: ignore[attr-defined]
     column.monotonic = lambda: 0.0  # type: ignore[attr-defined]
     for kind in (Input, TextArea):
         kind.cursor_blink._default = False  # type: ignore[attr-defined]
@@ -254,7 +254,7 @@ def plain(folder: Path) -> None:
 def main() -> None:
     width, height, folder, wanted = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]).resolve(), sys.argv[4:]
     settings = folder / "settings.toml"
-    os.environ |= {languages.SETTINGS: "settings.toml", "LANGUAGE": "zh", "COLORTERM": "truecolor"}
+    os.environ |= {languages.SETTINGS_VARIABLE: "settings.toml", "LANGUAGE": "zh", "COLORTERM": "truecolor"}
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.pop("TUI_TRANSFORMER_DATA", None)
     os.environ.pop("NO_COLOR", None)

@@ -24,10 +24,10 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.show.responsiveness import HELP_SHOWS
 from tui_transformer.studio import command_palette
 from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
-from tui_transformer.studio.command_palette import Finder, Offer
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
+from tui_transformer.studio.command_palette import PaletteEntry, PaletteProvider
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, TextScreen
 from tui_transformer.studio.shared.key_line import KeyLine
-from tui_transformer.studio.shared.keys import PANES, KeyColumns, wrong_key
+from tui_transformer.studio.shared.keys import PANE_BINDINGS, KeyColumns, key_problem
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 
@@ -52,7 +52,7 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings, runs
         await pilot.press("escape")
         assert isinstance(app.screen, Welcome)
         await pilot.press("3")
-        await until(pilot, lambda: not isinstance(app.screen, Welcome) and app.pane == "compare")
+        await until(pilot, lambda: not isinstance(app.screen, Welcome) and app.current_pane == "compare")
     assert tomllib.loads(own_settings.read_text())["welcomed"] is True
     again = studio(tmp_path, "design")
     async with again.run_test(size=(80, 24)):
@@ -86,10 +86,10 @@ async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
     async with app.run_test(size=(120, 60)) as pilot:
         for number, pane in (("1", "design"), ("2", "train")):
             await pilot.press(number, "question_mark")
-            assert isinstance(app.screen, Read)
+            assert isinstance(app.screen, TextScreen)
             keys, names = app.screen._texts
             listed = [words for _, group in keys._groups for _, words in group]
-            for key in (*PANES[pane], *PANES["everywhere"]):
+            for key in (*PANE_BINDINGS[pane], *PANE_BINDINGS["everywhere"]):
                 assert listed.count(key.tooltip) == 1 and f"{key.id} " in str(names)
             assert "Panes" in shown(app) and "Studio" in shown(app)
             assert pane != "train" or HELP_SHOWS.decode() in shown(app)  # what the benchmark waits for
@@ -129,7 +129,7 @@ async def test_help_is_made_once_but_opens_at_its_top_with_todays_keys_theme_and
         assert app.screen is first and app.screen.size == (120, 40)
         assert app.screen.query_one(".dialog").styles.background != background
         await pilot.press("escape")
-        app._set("keys", {"launch": "f9"})
+        app._change_setting("keys", {"launch": "f9"})
         await pilot.press("question_mark")
         await until(pilot, lambda: "f9" in shown(app))
         assert app.screen is not first
@@ -226,14 +226,14 @@ async def test_settings_with_a_mistake_are_said_and_kept(tmp_path, own_settings,
 
 def test_ids_and_keys_are_different_in_each_pane() -> None:
     for pane in ("design", "train", "compare", "playground"):
-        ids = [key.id for key in (*PANES["everywhere"], *PANES[pane])]
-        keys = [name for key in (*PANES["everywhere"], *PANES[pane]) for name in key.key.split(",")]
+        ids = [key.id for key in (*PANE_BINDINGS["everywhere"], *PANE_BINDINGS[pane])]
+        keys = [name for key in (*PANE_BINDINGS["everywhere"], *PANE_BINDINGS[pane]) for name in key.key.split(",")]
         assert len(ids) == len(set(ids)) and len(keys) == len(set(keys))
 
 
 def test_a_letter_means_the_same_in_all_panes() -> None:
     meanings: dict[str, set[str]] = {}
-    for pane in PANES.values():
+    for pane in PANE_BINDINGS.values():
         for key in pane:
             for name in (name for name in key.key.split(",") if len(name) == 1 and name.isalpha()):
                 meanings.setdefault(name, set()).add(key.description)
@@ -243,15 +243,15 @@ def test_a_letter_means_the_same_in_all_panes() -> None:
 async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, monkeypatch) -> None:
     app = studio(tmp_path, "design")
     ends: list[str] = []
-    monkeypatch.setattr(type(app.launches), "here", property(lambda self: None if ends else tmp_path / "run"))
+    monkeypatch.setattr(type(app.launches), "local_run", property(lambda self: None if ends else tmp_path / "run"))
     monkeypatch.setattr(app.launches, "hand_over", lambda: ends.append("handed over") or "it goes on")
     async with app.run_test() as pilot:
         await pilot.press("ctrl+q")
-        assert isinstance(app.screen, Ask) and not ends
+        assert isinstance(app.screen, ChoiceDialog) and not ends
         await pilot.press("escape")
         await pilot.press("ctrl+q", "down", "down", "enter")  # always
-        await waiting.until(lambda: app.last_words, "the run to be handed over")
-    assert ends == ["handed over"] and app.last_words == ["it goes on"]
+        await waiting.until(lambda: app.exit_messages, "the run to be handed over")
+    assert ends == ["handed over"] and app.exit_messages == ["it goes on"]
     assert settings.load()[0].on_quit == "hand-over"
 
 
@@ -317,17 +317,21 @@ async def test_a_key_dialog_is_left_without_a_change(tmp_path) -> None:
 )
 def test_a_key_that_would_do_two_things_is_refused(id: str, pressed: str, said: str) -> None:
     changed = {"run-name": "f9,Q", "queue": "f8"}
-    assert wrong_key(id, pressed, changed) == said
+    assert key_problem(id, pressed, changed) == said
 
 
 def test_no_default_key_is_refused() -> None:
-    assert [key.id for keys in PANES.values() for key in keys if wrong_key(key.id or "", "", {})] == []
+    assert [key.id for keys in PANE_BINDINGS.values() for key in keys if key_problem(key.id or "", "", {})] == []
 
 
 async def test_every_dialog_says_how_to_leave_it_without_an_answer(tmp_path) -> None:
     app = studio(tmp_path, "design")
     async with app.run_test(size=(80, 24)) as pilot:
-        for dialog in (Ask("Which?", [Answer(1, "one")]), AskText("What?"), Read("Words", Text("some"))):
+        for dialog in (
+            ChoiceDialog("Which?", [Answer(1, "one")]),
+            TextDialog("What?"),
+            TextScreen("Words", Text("some")),
+        ):
             app.push_screen(dialog)
             await pilot.pause()
             assert "esc: cancel" in shown(app) or "esc: close" in shown(app)
@@ -341,9 +345,9 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: "my-rope" in shown(app))
         await pilot.press("ctrl+p")
-        finder = Finder(app.screen_stack[0])
+        finder = PaletteProvider(app.screen_stack[0])
         await finder.startup()
-        found = [(offer.name, offer.kind or offer.key) for offer in await finder.offers()]
+        found = [(offer.name, offer.kind or offer.key) for offer in await finder.entries()]
         wanted = {("Zoom", "z"), ("my-rope", "run"), ("rope", "preset"), ("Theme", "setting")}
         assert wanted <= {*found} and any(kind == "study" for _, kind in found)
         assert not any(name == "Resume" for name, _ in found)  # it does not apply to a finished run
@@ -353,7 +357,7 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
         await until(pilot, lambda: app.screen.query_one(CommandList).highlighted is not None)
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
-        assert app.pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
+        assert app.current_pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
 
 
 @pytest.mark.one_in(1)
@@ -372,7 +376,7 @@ async def test_the_palette_finds_what_was_typed_before_all_names_were_read(tmp_p
 async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> None:
     app = studio(tmp_path, "design")
     async with app.run_test():
-        hit = Finder(app.screen)._hit(Offer("mine", "a [red]b[/red] [link", print), 1.0)
+        hit = PaletteProvider(app.screen)._hit(PaletteEntry("mine", "a [red]b[/red] [link", print), 1.0)
         assert isinstance(hit.help, str) and Content.from_markup(hit.help).plain == "a [red]b[/red] [link"
 
 
@@ -383,7 +387,7 @@ async def test_the_last_line_cuts_no_key(tmp_path, width: int) -> None:
         for pane in "1234":
             await pilot.press(f"alt+{pane}")
             line = app.query_one(KeyLine)
-            words = " ".join(one.words.plain for one in line._shown)
+            words = " ".join(one.words.plain for one in line._shown_keys)
             left, edge, _ = line.render().plain.partition("▏")
             assert edge and left.strip() and f"{words} ".startswith(f"{left.rstrip()} ")
 
@@ -405,7 +409,7 @@ async def test_what_comes_to_a_page_that_is_being_closed_crashes_nothing(tmp_pat
     async with app.run_test() as pilot:
         line = app.query_one(KeyLine)
         await line.remove()
-        line._look()
+        line._update_keys()
         await pilot.press("ctrl+p")
         palette = app.screen
         assert isinstance(palette, CommandPalette)
@@ -427,15 +431,15 @@ async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path
     async with again.run_test():
         for worker in [worker for worker in again.workers if worker.group == "live"]:
             await worker.wait()  # it looks for live runs
-        assert again.pane == "compare"
+        assert again.current_pane == "compare"
     record(tmp_path / "runs", "live", state="running")
     live = studio(tmp_path)
     async with live.run_test() as pilot:
         run = tmp_path / "runs" / "live"
-        await until(pilot, lambda: live.pane == "train" and live.query_one(TrainPane).chosen == run)
+        await until(pilot, lambda: live.current_pane == "train" and live.query_one(TrainPane).chosen == run)
     nothing = studio(tmp_path / "elsewhere")  # without a run there is only one place to begin
     async with nothing.run_test() as pilot:
-        assert nothing.pane == "design"
+        assert nothing.current_pane == "design"
 
 
 async def test_any_pane_can_be_remembered_and_one_that_is_no_more_is_design(tmp_path, own_settings) -> None:
@@ -446,7 +450,7 @@ async def test_any_pane_can_be_remembered_and_one_that_is_no_more_is_design(tmp_
     async with app.run_test():
         for worker in [worker for worker in app.workers if worker.group == "live"]:
             await worker.wait()
-        assert app.pane == "design"
+        assert app.current_pane == "design"
 
 
 def test_the_first_screen_needs_neither_torch_nor_numpy() -> None:

@@ -20,13 +20,13 @@ from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, typed
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
 from tests.waiting import PATIENCE
-from tui_transformer.lab.analysis.chart_lines import CHARTED, picture
+from tui_transformer.lab.analysis.chart_lines import CHARTED, measure_chart
 from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.design.processes import Benchmarks
-from tui_transformer.lab.play.writers import best_finished
-from tui_transformer.lab.records.run_view import Probe
+from tui_transformer.lab.play.writers import best_finished_run
+from tui_transformer.lab.records.run_view import ProbeResult
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
@@ -34,8 +34,8 @@ from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.study_builder import StudyBuilder
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
-from tui_transformer.studio.shared.dialog import Ask
-from tui_transformer.studio.shared.search import nearness
+from tui_transformer.studio.shared.dialog import ChoiceDialog
+from tui_transformer.studio.shared.search import match_rank
 from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_header import RunHeader
 
@@ -52,7 +52,7 @@ async def test_the_playground_is_there_at_once_and_no_key_typed_early_leaves_it_
         await until(pilot, lambda: found._line.has_focus and found._first.run_path is not None)
         assert "temperature" in shown(app) and not found.has_class("-empty")
         gate.set()
-        await until(pilot, lambda: found._first.writer is not None and bool(found._first.pieces))
+        await until(pilot, lambda: found._first.writer is not None and bool(found._first.answer_tokens))
 
 
 async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, fakes, gate) -> None:
@@ -64,7 +64,7 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
         found = app.query_one(PlaygroundPane)
         record(runs, "win16")
         found._feed._scan._swept = None
-        found._rows = found._feed.look(full=False).rows
+        found._rows = found._feed.poll(full=False).rows
         found._looking = True  # no look finds it first
         typed(app, "L", "enter")
         await until(pilot, lambda: found._first.writer is not None)
@@ -85,7 +85,7 @@ async def test_the_question_which_run_writes_is_asked_before_the_runs_are_read(a
     async with app.run_test(size=(120, 36)) as pilot:
         found = app.query_one(PlaygroundPane)
         typed(app, "4", "escape", "L")
-        await until(pilot, lambda: isinstance(app.screen, Ask) and "win16 · finished" in shown(app))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog) and "win16 · finished" in shown(app))
         await pilot.press("enter")
         await until(pilot, lambda: found._first.writer is not None)
 
@@ -122,7 +122,9 @@ async def test_a_prompt_that_is_typed_before_the_model_is_there_is_answered_with
 
 async def test_a_prompt_that_is_typed_before_a_run_is_found_stays_in_sight(app, fakes, monkeypatch) -> None:
     look = threading.Event()
-    monkeypatch.setattr(playground, "best_finished", lambda rows: best_finished(rows) if look.wait(PATIENCE) else None)
+    monkeypatch.setattr(
+        playground, "best_finished_run", lambda rows: best_finished_run(rows) if look.wait(PATIENCE) else None
+    )
     async with app.run_test(size=(120, 36)) as pilot:
         typed(app, "4", *"Hero", "enter")
         await until(pilot, lambda: "Hero" in shown(app))
@@ -159,7 +161,7 @@ def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     validation = [ValidationRecord.read(validation_record(step, 2000)) for step in range(20, 2001, 20)]
     made = []
     for starred in (True, False):
-        drawn = picture(measure, train, validation, axis="step", smoothing="some", log=False, floors=(0.3573,))
+        drawn = measure_chart(measure, train, validation, axis="step", smoothing="some", log=False, floors=(0.3573,))
         shown = drawn if starred else type(drawn)(**{**vars(drawn), "best": None})
         made.append(RunDrawing(shown, "").canvas(*size))
     starred, plain = made
@@ -168,12 +170,12 @@ def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
 
 
 def test_a_probe_is_green_only_where_luck_does_not_explain_it() -> None:
-    assert not Probe("near", 0.09, 0.083, "", 2000).beats_chance
-    assert not Probe("rhyme", 0.22, 0.2, "", 400).beats_chance
-    assert Probe("rhyme", 0.26, 0.2, "", 400).beats_chance
-    assert not Probe("unknown", 0.99, None, "", 400).beats_chance
-    assert not Probe("old", 0.26, 0.2, "").beats_chance and Probe("old", 0.41, 0.2, "").beats_chance
-    assert Probe("damaged", math.inf, 0.2, "", 0).beats_chance in (True, False)
+    assert not ProbeResult("near", 0.09, 0.083, "", 2000).beats_chance
+    assert not ProbeResult("rhyme", 0.22, 0.2, "", 400).beats_chance
+    assert ProbeResult("rhyme", 0.26, 0.2, "", 400).beats_chance
+    assert not ProbeResult("unknown", 0.99, None, "", 400).beats_chance
+    assert not ProbeResult("old", 0.26, 0.2, "").beats_chance and ProbeResult("old", 0.41, 0.2, "").beats_chance
+    assert ProbeResult("damaged", math.inf, 0.2, "", 0).beats_chance in (True, False)
 
 
 # Compare
@@ -209,7 +211,7 @@ def test_the_title_of_an_overlay_goes_last_but_for_the_count_of_seeds() -> None:
     assert text(42).startswith("mean loss  ") and "n3" not in text(42) and "c win16" in text(42)
     assert all(len(drawing.title(width, "")) <= width for width in range(30, 100))
     long = "loss difference, above 0: worse"
-    drawing = OverlayDrawing(replace(drawing.made, title=long, brief=long, briefest="Δ loss, + is worse"))
+    drawing = OverlayDrawing(replace(drawing.overlay, title=long, brief=long, briefest="Δ loss, + is worse"))
     assert text(62).startswith("loss difference, above 0: worse") and text(54).startswith("Δ loss, + is worse  ")
 
 
@@ -223,14 +225,14 @@ async def test_a_report_is_of_the_variants_that_are_selected_wherever_the_cursor
             await studio.press("v")
         wanted = [v for v in studio.pane.shown.variants if v.name in ("global", "heads2")]
         for one in wanted:
-            studio.pane.selection.turn(one.runs[0].path)
+            studio.pane.selection.toggle(one.runs[0].path)
         studio.pane.redraw()
         await studio.press("end")
-        chosen: ReportSelection = studio.pane.what_is_reported()
+        chosen: ReportSelection = studio.pane.report_selection()
         assert {entry.path for entry in chosen.entries} == {run.path for one in wanted for run in one.runs}
         assert chosen.entries[0].name.startswith("att.global") and not chosen.studies
         await studio.press("R")
-        await studio.until(lambda: isinstance(studio.app.screen, Ask))
+        await studio.until(lambda: isinstance(studio.app.screen, ChoiceDialog))
         asked = "\n".join(str(one.render()) for one in studio.app.screen.query(Static))
         assert "A report on 6 runs" in asked and "att.heads2.s3" in asked and "demo-2" not in asked
 
@@ -239,9 +241,9 @@ async def test_all_variants_of_a_study_selected_are_the_study(tmp_path) -> None:
     attention(tmp_path)
     async with OpenCompare(tmp_path) as studio:
         for one in studio.pane.shown.variants:
-            studio.pane.selection.turn(one.runs[0].path)
+            studio.pane.selection.toggle(one.runs[0].path)
         studio.pane.redraw()
-        assert list(studio.pane.what_is_reported().studies) == ["att"]
+        assert list(studio.pane.report_selection().studies) == ["att"]
 
 
 # Design
@@ -261,7 +263,7 @@ async def test_a_measurement_says_how_long_it_takes_and_that_it_can_be_stopped(t
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: minutes(app.text) is not None and "m  cancels" in app.text)
-        app.pane._measuring.since -= 120
+        app.current_pane._measuring.began_at -= 120
         await until(pilot, lambda: minutes(app.text) >= 2)
         await pilot.press(key)
         await until(pilot, lambda: "measures time and memory" in app.text)
@@ -293,15 +295,15 @@ async def test_a_search_for_a_presets_name_finds_that_preset(tmp_path, name) -> 
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:
         typed(app, "/", *name, "enter")
-        await until(pilot, lambda: app.pane.draft is not None and app.pane.draft.preset.name == name)
+        await until(pilot, lambda: app.current_pane.draft is not None and app.current_pane.draft.preset.name == name)
         await until(pilot, lambda: app.query_one(PresetList).names.has_focus)
-        assert app.pane.draft.preset.name == name
+        assert app.current_pane.draft.preset.name == name
 
 
 def test_nearness_is_the_name_its_beginning_a_part_of_it_then_the_description() -> None:
-    assert [nearness(name, "rope") for name in ("rope", "relative")] == [0, 3]
-    assert [nearness(name, "no-") for name in ("no-pe", "demo")] == [1, 3]
-    assert nearness("demo", "em") == 2
+    assert [match_rank(name, "rope") for name in ("rope", "relative")] == [0, 3]
+    assert [match_rank(name, "no-") for name in ("no-pe", "demo")] == [1, 3]
+    assert match_rank("demo", "em") == 2
 
 
 async def test_typing_a_number_into_a_switch_still_takes_digits(tmp_path) -> None:
@@ -309,4 +311,4 @@ async def test_typing_a_number_into_a_switch_still_takes_digits(tmp_path) -> Non
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "model.n_layers")
         typed(app, "3", "down")
-        await until(pilot, lambda: app.pane.draft.changes.get("model.n_layers") == 3)
+        await until(pilot, lambda: app.current_pane.draft.changes.get("model.n_layers") == 3)

@@ -13,7 +13,7 @@ from tests.tui_transformer.studio.on_screen import said, shown, until
 from tests.tui_transformer.studio.test_app import studio
 from tests.waiting import PATIENCE
 from tui_transformer import languages, settings
-from tui_transformer.lab.work.launch import Training
+from tui_transformer.lab.work.launch import TrainingThread
 from tui_transformer.settings import Settings
 
 NUMBERS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO)
@@ -76,7 +76,7 @@ def a_loop(path: Path) -> None:
 
 
 def a_file_in_the_way(path: Path) -> None:
-    os.environ[languages.SETTINGS] = str(path / "settings.toml")
+    os.environ[languages.SETTINGS_VARIABLE] = str(path / "settings.toml")
 
 
 ODD = {
@@ -90,7 +90,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_whatever_lies_where_the_settings_are_is_said_in_one_line(own_settings, monkeypatch, odd: str) -> None:
-    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])  # put back in the end
+    monkeypatch.setenv(languages.SETTINGS_VARIABLE, os.environ[languages.SETTINGS_VARIABLE])  # put back in the end
     ODD[odd](own_settings)
     found, said = settings.load()
     kept = settings.save(Settings(theme="studio-light"))
@@ -103,7 +103,7 @@ def test_whatever_lies_where_the_settings_are_is_said_in_one_line(own_settings, 
 async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
     tmp_path, own_settings, monkeypatch, odd: str
 ) -> None:
-    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])
+    monkeypatch.setenv(languages.SETTINGS_VARIABLE, os.environ[languages.SETTINGS_VARIABLE])
     ODD[odd](own_settings)
     app = studio(tmp_path, "design")
     async with app.run_test() as pilot:
@@ -123,7 +123,7 @@ def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(tmp_path, m
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "empty_cache", lost)
     for _ in range(2):
-        training = Training("begin", tmp_path, device="cpu")
+        training = TrainingThread("begin", tmp_path, device="cpu")
         training.start()
         training.join(PATIENCE)
         assert isinstance(training.error, torch.AcceleratorError) and not training.alive

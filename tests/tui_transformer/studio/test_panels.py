@@ -6,18 +6,18 @@ from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.playground.surprises import ranked
-from tui_transformer.studio.shared.panel import fitting
+from tui_transformer.studio.playground.surprises import rank_by_surprise
+from tui_transformer.studio.shared.panel import join_that_fit
 from tui_transformer.studio.train.run_list import settings_text
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 
 def test_a_title_leaves_out_whole_parts_the_highest_rank_first() -> None:
     parts = [("Study  rope", 0), ("5 variants", 1), ("baseline rope", 2), ("loss", 0), ("V: next of 2", 3)]
-    assert fitting(parts, 80) == "Study  rope · 5 variants · baseline rope · loss · V: next of 2"
-    assert fitting(parts, 50) == "Study  rope · 5 variants · baseline rope · loss"
-    assert fitting(parts, 35) == "Study  rope · 5 variants · loss"
-    assert fitting(parts, 3) == "Study  rope"
+    assert join_that_fit(parts, 80) == "Study  rope · 5 variants · baseline rope · loss · V: next of 2"
+    assert join_that_fit(parts, 50) == "Study  rope · 5 variants · baseline rope · loss"
+    assert join_that_fit(parts, 35) == "Study  rope · 5 variants · loss"
+    assert join_that_fit(parts, 3) == "Study  rope"
 
 
 def test_settings_stand_in_lines_of_one_width() -> None:
@@ -29,7 +29,7 @@ def test_settings_stand_in_lines_of_one_width() -> None:
 
 def test_the_most_surprising_token_comes_first() -> None:
     pieces = [AnswerToken("a", 0.5), AnswerToken("b", 0.01), AnswerToken("c"), AnswerToken("d", 0.1)]
-    assert ranked(pieces) == [1, 3, 0]
+    assert rank_by_surprise(pieces) == [1, 3, 0]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (99, 36), (120, 29), (120, 36)])

@@ -6,11 +6,14 @@ from tests.tui_transformer.lab.records.test_seen import FALLING, SUSPICIOUS
 from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenCompare
 from tests.tui_transformer.studio.on_screen import said
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 
 def test_the_key_is_free_elsewhere() -> None:
-    assert {pane for pane, keys in PANES.items() for key in keys if "Y" in key.key.split(",")} == {"train", "compare"}
+    assert {pane for pane, keys in PANE_BINDINGS.items() for key in keys if "Y" in key.key.split(",")} == {
+        "train",
+        "compare",
+    }
 
 
 async def test_train_marks_a_warning_and_takes_it_back(tmp_path) -> None:

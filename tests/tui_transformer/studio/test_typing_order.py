@@ -21,7 +21,7 @@ from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared import typing_order
-from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog
 
 
 def typed(app: Studio, *keys: str) -> None:
@@ -53,7 +53,7 @@ def gate() -> Iterator[threading.Event]:
 @pytest.fixture
 def fakes(monkeypatch, gate) -> FakeWriters:
     found = FakeWriters(gate=gate)
-    monkeypatch.setattr(playground, "Writers", lambda device: found)
+    monkeypatch.setattr(playground, "WriterCache", lambda device: found)
     return found
 
 
@@ -80,8 +80,8 @@ async def test_what_is_typed_after_4_is_a_prompt_and_is_answered_once_the_model_
         assert pane_of(app) == "playground" and len(app.screen_stack) == 1
         gate.set()
         found = app.query_one(PlaygroundPane)
-        await until(pilot, lambda: bool(found._first.pieces) and not found._first.busy)
-        assert found._first.given == "nrs Hero" and found.session.history == ["nrs Hero"]
+        await until(pilot, lambda: bool(found._first.answer_tokens) and not found._first.busy)
+        assert found._first.prompt_text == "nrs Hero" and found.session.history == ["nrs Hero"]
 
 
 async def test_text_after_4_opens_no_dialog_of_the_pane_that_is_left(app, gate) -> None:
@@ -116,7 +116,7 @@ async def test_a_search_takes_what_is_typed_after_its_key_and_enter_gives_the_ke
     app = design
     async with app.run_test(size=(120, 36)) as pilot:
         typed(app, "/", *"alibi", "enter", "enter", "e")
-        await until(pilot, lambda: isinstance(app.screen, AskText))
+        await until(pilot, lambda: isinstance(app.screen, TextDialog))
         assert app.query_one(DesignPane).draft.preset.name == "alibi"
 
 
@@ -126,7 +126,7 @@ async def test_a_key_that_does_nothing_in_a_pane_does_nothing_in_the_pane_of_the
         await until(pilot, lambda: pane_of(app) == "train")
         monkeypatch.setattr(typing_order, "PATIENCE", 0)  # as if Train were slower than that
         typed(app, "e", "1", "down")
-        await until(pilot, lambda: app.keys_heard == 4)
+        await until(pilot, lambda: app.key_count == 4)
         assert pane_of(app) == "design" and len(app.screen_stack) == 1
 
 
@@ -201,7 +201,7 @@ async def test_the_tab_bar_says_which_keys_lead_to_the_panes_while_a_line_has_th
 async def test_a_question_that_is_asked_keeps_the_keys_of_panes_to_itself(app) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         typed(app, "e", "ctrl+pagedown", "alt+3", *"2")
-        await until(pilot, lambda: isinstance(app.screen, AskText) and app.screen.query_one(Input).value == "2")
+        await until(pilot, lambda: isinstance(app.screen, TextDialog) and app.screen.query_one(Input).value == "2")
         assert pane_of(app) == "design"
 
 
@@ -217,7 +217,7 @@ async def test_q_asks_before_it_quits_and_ctrl_c_says_how(design, monkeypatch) -
         await pilot.press("ctrl+c")
         await until(pilot, lambda: "ctrl+q quits" in said(app).splitlines())
         await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert not left
@@ -235,7 +235,7 @@ async def test_a_model_that_cannot_be_loaded_gives_the_prompt_back(app, fakes, g
         await until(pilot, lambda: found._line.value == "Hero")
         fakes.known["win16"] = FakeWriter("win16")
         await pilot.press("enter")
-        await until(pilot, lambda: bool(found._first.pieces))
+        await until(pilot, lambda: bool(found._first.answer_tokens))
 
 
 class Walk:

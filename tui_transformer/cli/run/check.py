@@ -10,16 +10,16 @@ from rich.text import Text
 
 from engine import capabilities
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
-from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
+from tui_transformer.cli.output import ExitCode, print_json, show_progress, stdout, warn
 from tui_transformer.cli.run.run import Request
-from tui_transformer.lab.formatting import duration, memory, short
+from tui_transformer.lab.formatting import duration, memory, si_number
 
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
@@ -40,7 +40,7 @@ def check(
     device: Device = "auto",
     json: Json = False,
     progress: Annotated[bool, typer.Option("--progress", hidden=True, help=tr("Report progress on stderr."))] = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Check a model without training it: leaks, cache parity, settings with no effect, time and memory."""
@@ -49,32 +49,32 @@ def check(
         if progress:
             sys.stderr.write(f"{what}\n")
             sys.stderr.flush()
-        return loading(what)
+        return show_progress(what)
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     asked, source = request.resolve(), request.source()
-    capabilities.require(asked, tr("preset '{name}'", name=source.name))
+    capabilities.require_valid(asked, tr("preset '{name}'", name=source.name))
     with doing(tr("loading the engine, the corpus and the model")):
         from engine.model import size
         from engine.model.devices import default_threads, device_name, resolve_device
         from engine.model.size import BatchShape, memory_bytes
         from engine.tasks.task import make_task
-        from engine.training.assemble import built, machine_lints
-        from engine.training.init_from import InitFrom
-        from engine.training.inspector import probed
+        from engine.training.assemble import build_network, machine_lints
+        from engine.training.init_from import ParentCheckpoint
+        from engine.training.inspector import run_leak_probe
         from engine.training.self_check import self_check
-        from engine.training.trial import crossover, saves_from, saving, step_cost, switch_effect
+        from engine.training.trial import crossover, crossover_length, faster_layer_kind, step_cost, switch_effect
 
         where = resolve_device(device)
-        source_run = InitFrom.find(asked, runs_dir)
+        source_run = ParentCheckpoint.find(asked, runs_dir)
         task = make_task(asked, data_dir, None if source_run is None else source_run.tokenizer)
         vocabulary = asked.needed_tokens(task.vocab_size)
-        runnable = task.resolved(asked, tr("preset '{name}'", name=source.name), default_threads())
-        model = built(runnable, vocabulary, where)
+        runnable = task.resolve_config(asked, tr("preset '{name}'", name=source.name), default_threads())
+        model = build_network(runnable, vocabulary, where)
         inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
         batches = task.batches(asked, where)
     with doing(tr("checking for leaks and for settings that have no effect")):
-        leak = probed(runnable, model, batches, when="before", step=0)
+        leak = run_leak_probe(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
         verdicts += task.data_verdicts()
         unset = presets.resolve(source, on=on) if set_ else None
@@ -99,20 +99,20 @@ def check(
         crossed = crossover(asked, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = cost.seconds * runnable.train.steps
-    largest = BatchShape.of_batch(batches.batch(*batches.largest()))
+    largest = BatchShape.from_batch(batches.batch(*batches.largest_batch()))
     peak = cost.peak_bytes or memory_bytes(runnable, vocabulary, largest)
     lints = [*task.lints(asked), *machine_lints(runnable, where), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if json:
         for verdict in verdicts:
-            emit({"kind": "verdict", **asdict(verdict)})
+            print_json({"kind": "verdict", **asdict(verdict)})
         costs = {"parameters": parameters, "seconds_per_step": cost.seconds, "seconds": total, "memory_bytes": peak}
-        measured = None if not crossed else {"saves_from": saves_from(crossed), "ratio": crossed}
+        measured = None if not crossed else {"saves_from": crossover_length(crossed), "ratio": crossed}
         warnings = [asdict(found) for found in lints]
-        emit({"kind": "cost", "device": str(where), **costs, "attention": measured, "lints": warnings})
+        print_json({"kind": "cost", "device": str(where), **costs, "attention": measured, "lints": warnings})
         return ExitCode.DONE if ok else ExitCode.FAILED
     for found in lints:
-        warn(found.words)
+        warn(found.message)
     text = Text()
     for verdict in verdicts:
         good = verdict.verdict == "ok"
@@ -120,7 +120,7 @@ def check(
         words = told(verdict.check) if good else f"{told(verdict.check)} {verdict.verdict}"
         text.append(clean_line(tr("{words}: {why}", words=words, why=told(verdict.why))) + "\n")
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
-    rate = (cost.targets if asked.on_rows else windows) / cost.seconds
+    rate = (cost.targets if asked.trains_on_rows else windows) / cost.seconds
     said = (
         tr("  {parameters:,} parameters, {memory} of memory at peak", parameters=parameters, memory=memory(peak))
         if cost.peak_bytes is not None
@@ -133,14 +133,14 @@ def check(
             "evaluations",
             seconds=cost.seconds * 1000,
             device_name=device_name(where),
-            rate=short(rate),
+            rate=si_number(rate),
             steps=trn("{n:,} step", "{n:,} steps", runnable.train.steps),
             duration=duration(total),
         )
     )
-    kind = saving(asked.model)
+    kind = faster_layer_kind(asked.model)
     if crossed and kind is not None:
-        least = saves_from(crossed)
+        least = crossover_length(crossed)
         saves = (
             tr(
                 "  here, '{attention}' attention saves no time at any length tried (measured: forward and "

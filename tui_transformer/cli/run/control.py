@@ -3,24 +3,24 @@
 import time
 from pathlib import Path
 
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.base.recorded_text import told
-from engine.runs.commands import Command, send
-from engine.runs.reader import LIVE_STATES, STILL, RunReader
+from engine.runs.commands import RunCommand, send
+from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, complain, say, tell
+from tui_transformer.cli.output import ExitCode, print_error, print_result, print_status
 
-PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
-LOOK = 0.1  # seconds between polls
+ANSWER_TIMEOUT = 120.0  # seconds; a step or an evaluation batch of a large model may take long
+POLL_INTERVAL = 0.1  # seconds between polls
 # What is said of a run that is not training, by the command.
 TOO_LATE = {
-    Command.PAUSE: tr("run '{name}': {state}; there is nothing to pause"),
-    Command.CONTINUE: tr("run '{name}': {state}; there is nothing to continue"),
-    Command.STOP: tr("run '{name}': {state}; there is nothing to stop"),
-    Command.CHECKPOINT: tr("run '{name}': {state}; there is nothing to save"),
+    RunCommand.PAUSE: tr("run '{name}': {state}; there is nothing to pause"),
+    RunCommand.CONTINUE: tr("run '{name}': {state}; there is nothing to continue"),
+    RunCommand.STOP: tr("run '{name}': {state}; there is nothing to stop"),
+    RunCommand.CHECKPOINT: tr("run '{name}': {state}; there is nothing to save"),
 }
 
 
@@ -30,9 +30,9 @@ TOO_LATE = {
         "pause demo": tr("Pause a run; `continue demo` ends the pause."),
     }
 )
-def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Pause a run at its next step; its process stays alive."""
-    return _sent(Command.PAUSE, run, json, runs_dir)
+    return _send_and_wait(RunCommand.PAUSE, run, json, runs_dir)
 
 
 @command(80)
@@ -41,9 +41,9 @@ def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
         "continue demo": tr("Continue a paused run."),
     }
 )
-def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Continue a paused run."""
-    return _sent(Command.CONTINUE, run, json, runs_dir)
+    return _send_and_wait(RunCommand.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
@@ -52,9 +52,9 @@ def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir =
         "stop": tr("Stop the newest run; `resume` picks it up from there."),
     }
 )
-def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Stop a run at its next step, with a checkpoint to resume from."""
-    return _sent(Command.STOP, run, json, runs_dir)
+    return _send_and_wait(RunCommand.STOP, run, json, runs_dir)
 
 
 @command(100)
@@ -63,43 +63,43 @@ def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS
         "checkpoint demo": tr("Save a checkpoint now."),
     }
 )
-def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Save a checkpoint at the run's next step, without stopping it."""
-    return _sent(Command.CHECKPOINT, run, json, runs_dir)
+    return _send_and_wait(RunCommand.CHECKPOINT, run, json, runs_dir)
 
 
-def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
+def _send_and_wait(command: RunCommand, run: str, json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
         raise InputError(TOO_LATE[command].format(name=reader.name, state=told(reader.state)))
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + ANSWER_TIMEOUT
     while reader.state == "handing-over" and time.monotonic() < deadline:
-        time.sleep(LOOK)  # its next process hears only later commands
+        time.sleep(POLL_INTERVAL)  # its next process hears only later commands
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
-        say(
+        print_status(
             tr(
                 "{name} is on another machine; waiting for an answer (after {seconds:.0f} s without a "
                 "heartbeat, the run counts as lost)",
                 name=reader.name,
-                seconds=STILL,
+                seconds=LOST_AFTER,
             )
         )
     while reader.state in LIVE_STATES and reader.status.control_id < number:
         if time.monotonic() > deadline:
-            complain(
+            print_error(
                 tr(
                     "run '{name}' has not answered for {seconds:.0f} s; the command stays in control.json",
                     name=reader.name,
-                    seconds=PATIENCE,
+                    seconds=ANSWER_TIMEOUT,
                 )
             )
             return ExitCode.FAILED
-        time.sleep(LOOK)
-    while command is Command.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
+    while command is RunCommand.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
+        time.sleep(POLL_INTERVAL)
     state, step = reader.state, reader.status.step
     record = {"run": reader.name, "command": command.value, "id": number, "state": state, "step": step}
     text = tr("{name}: {state} at step {step:,}", name=reader.name, state=told(state), step=step)
-    tell(record, text, as_json=json)
+    print_result(record, text, as_json=json)
     return ExitCode.DONE

@@ -8,18 +8,18 @@ import typer
 
 from engine import capabilities
 from engine.base.clean import clean, clean_line
-from engine.base.command_line import RUNS
-from engine.base.errors import InputError, all_of, listed, one_of, reason, refused
+from engine.base.command_line import DEFAULT_RUNS_DIR
+from engine.base.errors import InputError, comma_separated, join_and, join_or, reason, write_error
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.runs.files import write_named
+from engine.runs.files import write_user_file
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import loading, padded, stamp, tell
+from tui_transformer.cli.output import pad_to_width, print_badges, print_result, show_progress
 from tui_transformer.lab.formatting import confusion_lines
 from tui_transformer.lab.records.run_files import RunFiles
 
@@ -81,7 +81,7 @@ def evaluate(
     ] = None,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> None:
     """Score a checkpoint on a split or files of your own: translations by BLEU, summaries by ROUGE, classes by F1."""
@@ -90,12 +90,12 @@ def evaluate(
     own = _own_files(reader, config, split, text=text, source=source, reference=reference, csv=csv)
     split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
-        raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=one_of(SPLITS)))
+        raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
     beside = (
-        ("--stride", stride, config.on_rows, tr("is scored row by row and has no windows")),
-        ("--context", context, config.on_rows, tr("is scored row by row and has no windows")),
+        ("--stride", stride, config.trains_on_rows, tr("is scored row by row and has no windows")),
+        ("--context", context, config.trains_on_rows, tr("is scored row by row and has no windows")),
         ("--beam", beam, not config.task.uses("evaluation.beam", config), tr("does not use beam search")),
-        ("--predictions", predictions, config.task.rows != "questions", tr("does not answer questions")),
+        ("--predictions", predictions, config.task.row_name != "questions", tr("does not answer questions")),
     )
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:
@@ -108,14 +108,14 @@ def evaluate(
                     why=why,
                 )
             )
-    stamp(reader)
-    changed = {} if context is None and not settings else _otherwise(config, context, settings or [])
+    print_badges(reader)
+    changed = {} if context is None and not settings else _model_overrides(config, context, settings or [])
     if changed:
         data = config.dump()
         data["model"] |= changed
         data["evaluation"].pop("stride", None)  # it was derived from the context
         config = validate(data, tr("with these settings"))
-        capabilities.require(config, tr("with these settings"))
+        capabilities.require_valid(config, tr("with these settings"))
     if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(
             tr("--stride {stride}: must be from 1 to the context, {most}", stride=stride, most=config.window_targets)
@@ -125,7 +125,7 @@ def evaluate(
     for name, value in given.items():
         if value is not None:
             config = capabilities.with_value(config, f"evaluation.{name}", value)
-    with loading(tr("loading the model and the corpus")):
+    with show_progress(tr("loading the model and the corpus")):
         from engine.data.catalogue import load_corpus
         from engine.model.devices import resolve_device
         from engine.model.numerics import set_fp32_matmul
@@ -139,7 +139,7 @@ def evaluate(
                 tr(
                     "{value}: would change the parameters of '{name}'; only settings that its weights do "
                     "not depend on can be changed here",
-                    value=all_of(f"model.{name}" for name in changed),
+                    value=join_and(f"model.{name}" for name in changed),
                     name=reader.name,
                 )
             )
@@ -147,20 +147,22 @@ def evaluate(
         if own:
             scorer = kind.own_scorer(OwnFiles(own, config, tokenizer, where, reader.data, data_dir))
         else:
-            corpus = load_corpus(kind.reads, config.data, data_dir)
-            _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
+            corpus = load_corpus(kind.corpus_class, config.data, data_dir)
+            _require_same(reader, corpus.name, corpus.sha256, split, kind.hash_prefix)
             afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
-            scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
-    with loading(scorer.work):
-        record, lines = scorer.evaluated(model, sentences)
+            scorer = kind.from_corpus(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
+    with show_progress(scorer.activity):
+        record, lines = scorer.evaluate(model, sentences)
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
-        lines += [f"  ⚠ {told(scorer.overlap.said)}"] if scorer.overlap.worth_saying else []
-    words = [line if isinstance(line, str) else f"  {padded(line[0], scorer.labels)}  {line[1]}" for line in lines]
+        lines += [f"  ⚠ {told(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
+    words = [
+        line if isinstance(line, str) else f"  {pad_to_width(line[0], scorer.label_width)}  {line[1]}" for line in lines
+    ]
     if "confusion" in record:
         words += ["", *(f"  {line}" for line in confusion_lines(reader.data.classes, record["confusion"]))]
     if predictions is not None:
-        words.append(_written(scorer.predictions() or "", predictions))
+        words.append(_write_predictions(scorer.predictions() or "", predictions))
     named: dict[str, Any] = {
         "run": reader.name,
         **(own or {"split": split}),
@@ -175,14 +177,14 @@ def evaluate(
             name=reader.name,
             checkpoint=checkpoint,
             step=step,
-            files=listed(own.values()) if own else whole,
+            files=comma_separated(own.values()) if own else whole,
         )
     )
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
-        settings_read = listed(f"{name} = {value}" for name, value in changed.items())
+        settings_read = comma_separated(f"{name} = {value}" for name, value in changed.items())
         title += tr(", scored with {settings}", settings=settings_read)
-    tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
+    print_result({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
 def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given: str | None) -> dict[str, str]:
@@ -190,11 +192,11 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
     files = {option: file for option, file in given.items() if file is not None}
     if not files:
         return {}
-    known = config.task.files
+    known = config.task.file_options
     for option, file in files.items():
         if option not in known:
             can = (
-                tr("it can be scored with {options}", options=all_of(f"--{one} FILE" for one in known))
+                tr("it can be scored with {options}", options=join_and(f"--{one} FILE" for one in known))
                 if known
                 else tr("it can only be scored on its own splits")
             )
@@ -204,7 +206,7 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
                     option=option,
                     file=file[:80],
                     name=reader.name,
-                    does=config.task.does,
+                    does=config.task.action,
                     can=can,
                 )
             )
@@ -222,7 +224,7 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
     return files
 
 
-def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
+def _model_overrides(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
     """Return the settings of the network that are asked for; {} if it was trained with all of them.
 
     Rope that is slowed here and was not in training slows for the context: by how many times longer it is than the one
@@ -270,7 +272,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
                 "run '{name}' has no {split} split; choose {known}",
                 name=reader.name,
                 split=split[:40],
-                known=one_of(known),
+                known=join_or(known),
             )
         )
     if reader.data.sha256.get(part + split) != known[split]:
@@ -285,13 +287,13 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
 
 
-def _written(answers: str, path: Path) -> str:
+def _write_predictions(answers: str, path: Path) -> str:
     """Write answers, one per line, and return what was done."""
     place = tr("--predictions {path}: cannot be written", path=str(path)[:200])
     try:
-        write_named(path, answers)
+        write_user_file(path, answers)
     except OSError as error:
-        raise refused(place, error) from None
+        raise write_error(place, error) from None
     except ValueError as error:  # a zero byte in its name
         raise InputError(f"{place}: {reason(error)}") from None
     return trn(

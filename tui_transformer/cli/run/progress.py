@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -20,11 +20,11 @@ from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, Valida
 from engine.runs.tail import Metrics
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
+from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_json, print_status, stderr
 from tui_transformer.cli.run.summary import print_summary
-from tui_transformer.lab.formatting import duration, short
+from tui_transformer.lab.formatting import duration, si_number
 from tui_transformer.lab.records.pace import MOVING, Pace
-from tui_transformer.lab.records.run_view import begun_at
+from tui_transformer.lab.records.run_view import attempt_start_step
 
 REFRESH = 0.25  # seconds between reads of the run directory
 PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
@@ -36,19 +36,19 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
         "watch": tr("Follow the newest run."),
     }
 )
-def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Follow a run, wherever it was started. Ctrl-c leaves it running."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
     if not reader.path.is_dir():
-        complain(tr("run '{name}' is gone: its folder {path} no longer exists", name=reader.name, path=reader.path))
+        print_error(tr("run '{name}' is gone: its folder {path} no longer exists", name=reader.name, path=reader.path))
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
         why = told(reader.status.reason) or tr("its process is gone")
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
-        complain(
+        print_error(
             tr(
                 "run '{name}': {state} at step {step:,}: {why}{again}",
                 name=reader.name,
@@ -60,7 +60,7 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
         )
         return ExitCode.FAILED
     if state == "unknown":
-        complain(
+        print_error(
             tr(
                 "run '{name}': status.json is missing or damaged; what follows comes from its other files",
                 name=reader.name,
@@ -71,7 +71,7 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
 
 
 @dataclass
-class Snapshot:
+class RunProgress:
     name: str
     steps: int
     floor: Floor | None = None
@@ -95,12 +95,12 @@ class Snapshot:
             self.train = new.train[-1]
         if new.validation:
             self.validation = new.validation[-1]
-        self._pace.take(new.train, reset=reset)
-        self._pace.see(step=self.step, moving=self.phase in MOVING, attempt=status.attempt, clock=clock)
-        self.eta = self._pace.left(self.steps, self.step, since=since)
+        self._pace.add_records(new.train, reset=reset)
+        self._pace.observe(step=self.step, moving=self.phase in MOVING, attempt=status.attempt, clock=clock)
+        self.eta = self._pace.seconds_left(self.steps, self.step, since=since)
 
     @property
-    def left(self) -> str:
+    def time_left(self) -> str:
         if self.step >= self.steps:
             return tr("finishing")
         return (
@@ -126,7 +126,7 @@ class Snapshot:
 
     def speed(self) -> str:
         rate = self.train.tokens_per_second if self.train is not None else None
-        return tr("{short} tok/s", short=short(rate)) if rate else ""
+        return tr("{short} tok/s", short=si_number(rate)) if rate else ""
 
 
 def follow(
@@ -140,10 +140,10 @@ def follow(
 
     `status` is given for a run in this process: on a full disk it is newer than status.json.
     """
-    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
+    snapshot = RunProgress(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
-        say(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.shown)))
+        print_status(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.label)))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
         """Yield what is new at each poll, and whether the run was paused or continued since the last one."""
@@ -152,7 +152,7 @@ def follow(
         while running:
             running = alive()
             reset, new = tail.poll()
-            since = begun_at(reader.path / "events.jsonl")
+            since = attempt_start_step(reader.path / "events.jsonl")
             now = status() if status is not None else reader.status
             before = snapshot.paused
             snapshot.update(now, new, time.monotonic(), reset=reset, since=since)
@@ -162,14 +162,14 @@ def follow(
 
     if as_json:
         born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
-        emit(born if origin is None else born | {"from": origin.dump()})
+        print_json(born if origin is None else born | {"from": origin.dump()})
         for new, turned in looks():
             if turned:
                 state = "paused" if snapshot.paused else "running"
-                emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.reason})
+                print_json({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.reason})
             lines: list[MetricRecord] = [*new.train, *new.validation]
             for record in sorted(lines, key=lambda r: (r.step, r.kind)):
-                emit(record.dump())
+                print_json(record.dump())
         return
     if is_terminal(sys.stderr):
         with Live(console=stderr(), auto_refresh=False, transient=False) as live:
@@ -177,16 +177,18 @@ def follow(
                 live.update(_panel(snapshot), refresh=True)
         return
     where = {"name": snapshot.name, "path": reader.path}
-    say(trn("{name}: {n:,} step, saved in {path}", "{name}: {n:,} steps, saved in {path}", snapshot.steps, **where))
+    print_status(
+        trn("{name}: {n:,} step, saved in {path}", "{name}: {n:,} steps, saved in {path}", snapshot.steps, **where)
+    )
     said = time.monotonic()
     for new, turned in looks():
         if turned:
             state = snapshot.paused or tr("training continues")
-            say(clean_line(tr("{name}: {state}", name=snapshot.name, state=state)))
+            print_status(clean_line(tr("{name}: {state}", name=snapshot.name, state=state)))
         due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said = time.monotonic()
-            say(
+            print_status(
                 tr(
                     "{name}: step {step:,} of {steps:,}, {losses}, {speed}, {left}",
                     name=snapshot.name,
@@ -194,12 +196,12 @@ def follow(
                     steps=snapshot.steps,
                     losses=snapshot.losses(),
                     speed=snapshot.speed(),
-                    left=snapshot.left,
+                    left=snapshot.time_left,
                 )
             )
 
 
-def _panel(snapshot: Snapshot) -> Group:
+def _panel(snapshot: RunProgress) -> Group:
     share = snapshot.step / snapshot.steps if snapshot.steps else 1.0
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
@@ -214,7 +216,7 @@ def _panel(snapshot: Snapshot) -> Group:
                 share=share,
                 step=snapshot.step,
                 steps=snapshot.steps,
-                left=snapshot.left,
+                left=snapshot.time_left,
             )
         ),
     )

@@ -12,17 +12,26 @@ from typing import Generic, TypeVar
 from platformdirs import user_state_path
 from rich.text import Text
 
-from engine.base.errors import InputError, all_of
+from engine.base.errors import InputError, join_and
 from engine.base.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import complain, has_colour, is_terminal, loading, print_columns, say, stamp, stdout
-from tui_transformer.lab.play.prompt import Prompt, Settings, Table
-from tui_transformer.lab.play.writers import Writer
-from tui_transformer.lab.play.written import level
+from tui_transformer.cli.output import (
+    has_colour,
+    is_terminal,
+    print_badges,
+    print_columns,
+    print_error,
+    print_status,
+    show_progress,
+    stdout,
+)
+from tui_transformer.lab.play.prompt import CommandPrompt, CommandTable, Settings
+from tui_transformer.lab.play.writers import ModelWriter
+from tui_transformer.lab.play.written import probability_level
 
 HISTORY_LINES = 1000
 STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
-W = TypeVar("W", bound=Writer)
+W = TypeVar("W", bound=ModelWriter)
 
 
 @dataclass
@@ -41,39 +50,41 @@ class Session(ABC, Generic[W]):
 
     @property
     def title(self) -> str:
-        return all_of(tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers)
+        return join_and(tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers)
 
     def load(self, run: str) -> W:
         reader = RunReader.resolve(run.strip(), self.runs_dir)
-        stamp(reader)
-        with loading(tr("loading the model")):
+        print_badges(reader)
+        with show_progress(tr("loading the model")):
             return self.writer_of(reader)
 
-    def towards(self, language: str) -> None:
+    def set_target(self, language: str) -> None:
         """Translate to this language from now on."""
         for writer in self.writers:
-            writer.towards(language)
+            writer.set_target(language)
 
-    def take_checkpoint(self, which: str) -> None:
+    def use_checkpoint(self, which: str) -> None:
         before, self.checkpoint = self.checkpoint, which.strip()
         try:
             self.writers = [self.load(writer.name) for writer in self.writers]
         except InputError:
             self.checkpoint = before
             raise
-        say(self.title)
+        print_status(self.title)
 
 
-def converse(
-    settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: Table
+def run_prompt(
+    settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: CommandTable
 ) -> None:
     """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
 
     def help(_: str) -> None:
-        print_columns([(table.first,)])
-        print_columns(prompt.rows)
+        print_columns([(table.other_lines,)])
+        print_columns(prompt.help_rows)
 
-    prompt = Prompt(settings, answer, {**actions, "help": help}, table, remark=say, complain=complain)
+    prompt = CommandPrompt(
+        settings, answer, {**actions, "help": help}, table, remark=print_status, show_error=print_error
+    )
     with _line_editing(prompt.completions):
         while not prompt.done:
             try:
@@ -86,15 +97,15 @@ def converse(
                 print()
                 continue
             try:
-                prompt.take(line)
+                prompt.handle_line(line)
             except KeyboardInterrupt:  # stops the answer, not the prompt
                 print()
 
 
-def show(text: str, probability: float | None) -> None:
+def print_token(text: str, probability: float | None) -> None:
     """Write a token's text, which must be clean, at once; in colour by its probability where there is colour."""
     if has_colour():
-        stdout().print(Text(text, STYLES[level(probability)]), end="", soft_wrap=True)
+        stdout().print(Text(text, STYLES[probability_level(probability)]), end="", soft_wrap=True)
     else:
         sys.stdout.write(text)
         sys.stdout.flush()

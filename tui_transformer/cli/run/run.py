@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine import capabilities
-from engine.base.command_line import RUNS, as_typed, command_line
+from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
 from engine.base.errors import InputError
 from engine.base.language import english, tr, trn
 from engine.base.recorded_text import told
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.runs.commands import Command
+from engine.runs.commands import RunCommand
 from engine.runs.control import Control, Outcome, StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
@@ -49,23 +49,23 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import (
     ExitCode,
-    complain,
     is_terminal,
-    loading,
-    say,
-    tell,
+    print_error,
+    print_result,
+    print_status,
+    show_progress,
     warn,
 )
 from tui_transformer.lab.work import queue as waiting_line
-from tui_transformer.lab.work.launch import enqueue, started
-from tui_transformer.lab.work.line import Line
+from tui_transformer.lab.work.launch import enqueue, spawn_and_wait
+from tui_transformer.lab.work.line import DeviceQueue
 from tui_transformer.lab.work.logs import log_to
 
 if TYPE_CHECKING:
-    from engine.training.assemble import Ready
+    from engine.training.assemble import ReadyRun
 
-LOOK = 0.1  # seconds between checks for a ready run
-PATIENCE = 2.0  # seconds for a run in preparation to stop
+POLL_INTERVAL = 0.1  # seconds between checks for a ready run
+STOP_TIMEOUT = 2.0  # seconds for a run in preparation to stop
 PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
 
@@ -125,14 +125,14 @@ def run(
     ranks: RanksOption = 1,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Train a model. Ctrl-c stops at the next step and saves a checkpoint."""
-    if _follows():
-        return follow_along(device, data_dir)
-    asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
-    capabilities.require_ranks(asked, ranks)
+    if _is_follower_rank():
+        return train_as_follower(device, data_dir)
+    asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), current_command_line()
+    capabilities.require_even_ranks(asked, ranks)
     if queue and ranks > 1:
         raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
@@ -140,13 +140,13 @@ def run(
         queued = waiting_line.add(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
-        line = Line(runs_dir, device)
-        line.look()
-        before = [turn.entry.path for turn in line.turns()].index(queued) + len(line.at_work)
+        line = DeviceQueue(runs_dir, device)
+        line.refresh()
+        before = [turn.entry.path for turn in line.positions()].index(queued) + len(line.training)
         waiting_line.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)
-        tell(
+        print_result(
             record,
             tr(
                 "{name} is queued, with {ahead} ahead of it; {command} lists the runs",
@@ -159,7 +159,7 @@ def run(
         return ExitCode.DONE
     if detach or ranks > 1:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
-        train_it = _started if detach else _shared
+        train_it = _train_detached if detach else _train_ranks
         try:
             return train_it("begin", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
         except InputError:
@@ -167,7 +167,7 @@ def run(
                 shutil.rmtree(reader.path)  # a run that cannot begin leaves nothing behind
             raise
 
-    def prepare(control: Control) -> "Ready":
+    def prepare(control: Control) -> "ReadyRun":
         from engine.training.assemble import assemble
 
         return assemble(
@@ -178,13 +178,15 @@ def run(
 
 
 @command(60, hidden=True)
-def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
+def begin(
+    run: RunArgument, device: Device = "auto", runs_dir: RunsDir = DEFAULT_RUNS_DIR, data_dir: DataDir = None
+) -> int:
     """Train a queued run; started by `run --detach`."""
-    if _follows():
-        return follow_along(device, data_dir)
+    if _is_follower_rank():
+        return train_as_follower(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
 
-    def prepare(control: Control) -> "Ready":
+    def prepare(control: Control) -> "ReadyRun":
         from engine.training.assemble import begin
 
         return begin(reader.path, data_dir=data_dir, device=device, control=control)
@@ -207,27 +209,27 @@ def resume(
     ranks: RanksOption = 1,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Resume a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
-    if _follows():
-        return follow_along(device, data_dir)
+    if _is_follower_rank():
+        return train_as_follower(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
     if detach or ranks > 1:
         if reader.state in LIVE_STATES:
             raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
-        capabilities.require_ranks(reader.config, ranks)
-        train_it = _started if detach else _shared
+        capabilities.require_even_ranks(reader.config, ranks)
+        train_it = _train_detached if detach else _train_ranks
         return train_it("resume", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
-    def prepare(control: Control) -> "Ready":
+    def prepare(control: Control) -> "ReadyRun":
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, english("it was paused when it moved to the background"))
+            control.request(RunCommand.PAUSE, english("it was paused when it moved to the background"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -237,13 +239,13 @@ def resume(
 
 def known_device(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
-    with loading(tr("checking devices")):
+    with show_progress(tr("checking devices")):
         from engine.model.devices import resolve_device
 
         return str(resolve_device(device))
 
 
-def _shared(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int) -> int:
+def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int) -> int:
     """Train a run with several ranks, and show its run directory; return the exit code."""
     came: list[int] = []
 
@@ -254,11 +256,11 @@ def _shared(verb: str, reader: RunReader, *, device: str, as_json: bool, data_di
             with suppress(OSError):
                 os.kill(pid, number)
 
-    with loading(tr("starting {n} ranks", n=ranks)):
-        process = started(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
+    with show_progress(tr("starting {n} ranks", n=ranks)):
+        process = spawn_and_wait(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
     from tui_transformer.cli.run.progress import follow
 
-    with listening(stop):
+    with handle_signals(stop):
         try:
             follow(reader, lambda: process.poll() is None, as_json=as_json)
         except BaseException:  # e.g. a pipe's reader left: stop with a checkpoint first
@@ -270,12 +272,14 @@ def _shared(verb: str, reader: RunReader, *, device: str, as_json: bool, data_di
     lost = state not in ("finished", "stopped", "interrupted", "failed")
     why = status.reason or english("its process is gone")
     outcome = Outcome("failed", status.step, why) if lost else Outcome(state, status.step, status.reason)
-    return _ended(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
+    return _report_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
 
 
-def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1) -> int:
-    with loading(tr("starting")):
-        process = started(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
+def _train_detached(
+    verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1
+) -> int:
+    with show_progress(tr("starting")):
+        process = spawn_and_wait(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
     text = tr(
@@ -284,65 +288,69 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
         pid=pid,
         command=reader.command("watch"),
     )
-    tell(record, text, as_json=as_json)
+    print_result(record, text, as_json=as_json)
     return ExitCode.DONE
 
 
-def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Path | None) -> int:
+def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: Path | None) -> int:
     """Prepare a trainer and run it, both in one thread, and show its run directory; return the exit code."""
     control = Control()
     # One thread for both: a second pool of OpenMP threads would take cores away from training.
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")
 
-    def prepared() -> "Ready":
+    def prepared() -> "ReadyRun":
         from engine.model.devices import leave_cores_to_training
 
         leave_cores_to_training()
         return prepare(control)
 
     def stop(number: int) -> None:
-        control.request(Command.STOP, signal.Signals(number).name, signal=number)
+        control.request(RunCommand.STOP, signal.Signals(number).name, signal=number)
 
-    with listening(stop, lambda: control.request(Command.CHECKPOINT)):
+    with handle_signals(stop, lambda: control.request(RunCommand.CHECKPOINT)):
         deadline = math.inf
-        with loading(tr("loading the engine, the corpus and the model")):
+        with show_progress(tr("loading the engine, the corpus and the model")):
             preparing = worker.submit(copy_context().run, prepared)  # listeners here also hear of work in that thread
             while not preparing.done() and time.monotonic() <= deadline:
                 if control.signal is not None:
-                    deadline = min(deadline, time.monotonic() + PATIENCE)
-                wait((preparing,), timeout=LOOK)
+                    deadline = min(deadline, time.monotonic() + STOP_TIMEOUT)
+                wait((preparing,), timeout=POLL_INTERVAL)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            say(tr("{reason}: stopped before training began", reason=told(control.reason)))
+            print_status(tr("{reason}: stopped before training began", reason=told(control.reason)))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
         for lint in ready.lints:
-            warn(lint.words)
+            warn(lint.message)
         log_to(ready.path / "log.txt")
         from tui_transformer.cli.run.progress import follow
 
         reader = RunReader(ready.path)
         training = worker.submit(ready.trainer.run)
         try:
-            follow(reader, lambda: not training.done(), as_json=as_json, status=lambda: ready.trainer.writer.said)
+            follow(
+                reader, lambda: not training.done(), as_json=as_json, status=lambda: ready.trainer.writer.current_status
+            )
         except BaseException as error:  # e.g. a pipe's reader left: stop with a checkpoint first
-            control.request(Command.STOP, type(error).__name__, signal=PIPE)
+            control.request(RunCommand.STOP, type(error).__name__, signal=PIPE)
             raise
         finally:
             wait((training,))
         outcome = training.result()
-    return _ended(reader, outcome, as_json=as_json, data_dir=data_dir, number=control.signal)
+    return _report_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=control.signal)
 
 
-def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
+def _report_end(
+    reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None
+) -> int:
     """Say how a run ended, with the number of the signal that ended it; return the exit code."""
     if outcome.state == "lost":  # to another worker
-        complain(outcome.reason)
+        print_error(outcome.reason)
         return ExitCode.TAKEN_OVER
     if outcome.state == "failed":
-        complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
+        print_error(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED
 
     from tui_transformer.cli.run.summary import print_summary
@@ -355,9 +363,9 @@ def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path
             if saved
             else tr("{reason}: stopped at step {step:,} before the first checkpoint")
         )
-        say(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
+        print_status(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
         again = reader.command("resume", data_dir=data_dir)
-        say(
+        print_status(
             tr("{command} resumes the run", command=again)
             if saved
             else tr("{command} starts the run over", command=again)
@@ -366,36 +374,36 @@ def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path
     return ExitCode.DONE
 
 
-def _follows() -> bool:
+def _is_follower_rank() -> bool:
     """Whether torchrun started this process as one of the ranks that rank 0 leads."""
     return os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0"
 
 
-def follow_along(device: str, data_dir: Path | None) -> int:
-    """Train as one of the ranks that rank 0 leads; it says all there is to say."""
+def train_as_follower(device: str, data_dir: Path | None) -> int:
+    """Train as one of the ranks that rank 0 leads; only rank 0 prints anything."""
     from engine.model.devices import leave_cores_to_training
-    from engine.ranks import Group, joined
+    from engine.ranks import ProcessGroup, join_ranks
     from engine.runs.control import RankLost
-    from engine.training.assemble import follow
+    from engine.training.assemble import train_follower_rank
 
     def work() -> None:
         leave_cores_to_training()
-        ranks = joined(device)
-        assert isinstance(ranks, Group)
+        ranks = join_ranks(device)
+        assert isinstance(ranks, ProcessGroup)
         group.append(ranks)
-        follow(ranks, data_dir)
+        train_follower_rank(ranks, data_dir)
 
     def stop(number: int) -> None:
         if not group:  # nobody waits for this rank yet
             os._exit(128 + number)
-        group[0].told_to_stop = signal.Signals(number).name
+        group[0].stop_signal = signal.Signals(number).name
 
-    group: list[Group] = []
+    group: list[ProcessGroup] = []
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")
-    with listening(stop):
+    with handle_signals(stop):
         training = worker.submit(work)
         while not training.done():
-            wait((training,), timeout=LOOK)
+            wait((training,), timeout=POLL_INTERVAL)
     if isinstance(training.exception(), RankLost):
         return ExitCode.FAILED
     training.result()
@@ -403,9 +411,9 @@ def follow_along(device: str, data_dir: Path | None) -> int:
 
 
 @contextmanager
-def listening(stop: Callable[[int], None], save: Callable[[], None] | None = None) -> Iterator[list[int]]:
-    """Call `stop` with the number of a signal that ends, `save` at USR1; a second ctrl-c leaves at once. A signal that
-    was ignored when this process started (`nohup`) stays ignored. Yields the numbers of the signals that came.
+def handle_signals(stop: Callable[[int], None], save: Callable[[], None] | None = None) -> Iterator[list[int]]:
+    """Call `stop` with the number of a terminating signal, `save` at USR1; a second ctrl-c exits at once. A signal that
+    was ignored when this process started (`nohup`) stays ignored. Yields the numbers of the signals received so far.
     """
     heard: list[int] = []
 

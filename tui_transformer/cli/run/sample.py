@@ -10,17 +10,23 @@ import typer
 from rich.text import Text
 
 from engine.base.clean import clean, clean_line
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import answer, emit, is_terminal, loading, say, stdout, warn
-from tui_transformer.cli.run.repl import STYLES, Session, converse, show
-from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, checked
-from tui_transformer.lab.play.writers import Writer, load_writer
-from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
+from tui_transformer.cli.output import is_terminal, print_answer, print_json, print_status, show_progress, stdout, warn
+from tui_transformer.cli.run.repl import STYLES, Session, print_token, run_prompt
+from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, parse_setting
+from tui_transformer.lab.play.writers import ModelWriter, load_writer
+from tui_transformer.lab.play.written import (
+    AnswerToken,
+    answers_text,
+    format_probability,
+    probability_level,
+    token_label,
+)
 
 OTHERS = 3  # other answers listed beside the one given
 LISTED = 5  # tokens listed by /alternatives, and alternatives of each
@@ -28,19 +34,19 @@ AROUND = 12  # characters before a listed token
 
 
 @dataclass
-class Writing(Session[Writer]):
+class SampleSession(Session[ModelWriter]):
     answers: list[list[AnswerToken]] = field(default_factory=list)
     _noticed: set[str] = field(default_factory=set)
 
-    def writer_of(self, reader: RunReader) -> Writer:
+    def writer_of(self, reader: RunReader) -> ModelWriter:
         task = reader.config.task
-        if task.prompt != "sample":
+        if task.prompt_command != "sample":
             raise InputError(
                 tr(
                     "run '{name}' {does}; use `{command}`",
                     name=reader.name,
-                    does=task.does,
-                    command=reader.command(task.prompt),
+                    does=task.action,
+                    command=reader.command(task.prompt_command),
                 )
             )
         return load_writer(reader, self.checkpoint, self.device)
@@ -51,7 +57,7 @@ class Writing(Session[Writer]):
             self._title(writer)
             pieces: list[AnswerToken] = []
             self.answers.append(pieces)
-            for piece in writer.pieces(text, settings, which, LISTED):
+            for piece in writer.stream(text, settings, which, LISTED):
                 if not pieces:  # the text was taken
                     notice = writer.notice(text, settings)
                     if notice and writer.name not in self._noticed:  # once a model is enough
@@ -60,10 +66,10 @@ class Writing(Session[Writer]):
                     if writer.continues and not self.as_json:
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
-                if not self.as_json and not writer.ranks:
-                    show(clean(piece.text), piece.probability)
+                if not self.as_json and not writer.ranks_answers:
+                    print_token(clean(piece.text), piece.probability)
             written = "".join(piece.text for piece in pieces)
-            wholes = writer.wholes(text, written, OTHERS)
+            wholes = writer.ranked_answers(text, written, OTHERS)
             filled = writer.filled(text, written)
             if self.as_json:
                 known = [piece.nats for piece in pieces if piece.nats is not None]
@@ -71,7 +77,7 @@ class Writing(Session[Writer]):
                 if wholes:  # it has an end; a text could go on
                     first, *others = map(asdict, wholes)
                     whole = {**first, "alternatives": others, **({"filled": filled} if filled else {})}
-                emit(
+                print_json(
                     {
                         "run": writer.name,
                         "prompt": text,
@@ -84,15 +90,15 @@ class Writing(Session[Writer]):
                         **settings,
                     }
                 )
-            elif writer.ranks:
-                answer(clean_line(filled or written.strip()))
-                answer(f"  {clean_line(in_words(wholes))}", flush=True)
+            elif writer.ranks_answers:
+                print_answer(clean_line(filled or written.strip()))
+                print_answer(f"  {clean_line(answers_text(wholes))}", flush=True)
             else:
-                answer(flush=True)
+                print_answer(flush=True)
 
-    def _title(self, writer: Writer) -> None:
+    def _title(self, writer: ModelWriter) -> None:
         if len(self.writers) > 1 and not self.as_json:
-            answer(tr("── {name}, step {step:,}", name=clean_line(writer.name), step=writer.step), flush=True)
+            print_answer(tr("── {name}, step {step:,}", name=clean_line(writer.name), step=writer.step), flush=True)
 
     def alternatives(self, argument: str) -> None:
         wanted = argument.strip() or str(LISTED)
@@ -110,7 +116,7 @@ class Writing(Session[Writer]):
             known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
             for i in sorted(known, key=lambda i: pieces[i].probability or 0.0)[: int(wanted)]:
                 if self.as_json:
-                    emit({"run": writer.name, "at": i} | asdict(pieces[i]))
+                    print_json({"run": writer.name, "at": i} | asdict(pieces[i]))
                 else:
                     stdout().print(_alternatives_line(pieces, i))
 
@@ -121,8 +127,8 @@ class Writing(Session[Writer]):
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)
             if self.as_json:
-                tokens = [asdict(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)]
-                emit(
+                tokens = [asdict(piece) | {"nats": nats} for piece, nats in zip(found.tokens, found.nats, strict=True)]
+                print_json(
                     {
                         "run": writer.name,
                         "surprise_of": text,
@@ -134,19 +140,21 @@ class Writing(Session[Writer]):
                     }
                 )
             else:
-                stdout().print(Text.assemble(*((clean(p.text), STYLES[level(p.probability)]) for p in found.pieces)))
-                answer(found.words, flush=True)
+                stdout().print(
+                    Text.assemble(*((clean(p.text), STYLES[probability_level(p.probability)]) for p in found.tokens))
+                )
+                print_answer(found.summary, flush=True)
 
     def examples(self, _: str) -> None:
         for writer in self.writers:
-            with loading(tr("loading the corpus")):
+            with show_progress(tr("loading the corpus")):
                 found = writer.examples()
             self._title(writer)
             for one in found:
                 if self.as_json:
                     right = one.right if one.reference else None
                     said = {"asked": one.source, "reference": one.reference, "text": one.text, "right": right}
-                    emit({"run": writer.name, "checkpoint_step": writer.step, **said})
+                    print_json({"run": writer.name, "checkpoint_step": writer.step, **said})
                     continue
                 line = Text()
                 if one.reference:
@@ -157,14 +165,14 @@ class Writing(Session[Writer]):
                     line.append(f"   = {clean_line(one.reference)}", "dim")
                 stdout().print(line, soft_wrap=True)
 
-    def take_run(self, run: str) -> None:
+    def use_run(self, run: str) -> None:
         self.writers[0], self.answers = self.load(run), []
-        say(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
+        print_status(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
 
-    def take_second(self, run: str) -> None:
+    def use_second_run(self, run: str) -> None:
         self.writers = [self.writers[0], *([self.load(run)] if run.strip() else [])]
         self.answers = []
-        say(self.title)
+        print_status(self.title)
 
 
 @command(110)
@@ -197,15 +205,15 @@ def sample(
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Continue text with a trained model: at an interactive prompt, or once with --prompt TEXT.
 
     At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them.
     """
     asked = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
-    given = {name: checked(name, value) for name, value in asked.items() if value is not None}
-    writing = Writing(runs_dir, device, checkpoint, json)
+    given = {name: parse_setting(name, value) for name, value in asked.items() if value is not None}
+    writing = SampleSession(runs_dir, device, checkpoint, json)
     writing.writers = [writing.load(name) for name in (run, vs) if name is not None]
     first = writing.writers[0]
     settings: Settings = first.defaults | given
@@ -216,29 +224,31 @@ def sample(
     if is_terminal(sys.stdin):
         said = (
             tr("{title}: {invitation}, /examples for ideas, /help for commands, /quit to leave")
-            if first.ranks
+            if first.ranks_answers
             else tr("{title}: {invitation}, /help for commands, /quit to leave")
         )
-        say(said.format(title=writing.title, invitation=first.invitation))
+        print_status(said.format(title=writing.title, invitation=first.invitation))
     actions = {
         "alternatives": writing.alternatives,
         "surprise": writing.surprise,
         "examples": writing.examples,
-        "run": writing.take_run,
-        "vs": writing.take_second,
-        "checkpoint": writing.take_checkpoint,
-        "to": writing.towards,
+        "run": writing.use_run,
+        "vs": writing.use_second_run,
+        "checkpoint": writing.use_checkpoint,
+        "to": writing.set_target,
     }
-    converse(settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks else WRITING)
+    run_prompt(
+        settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks_answers else WRITING
+    )
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:
     """Show a token in context, and likelier ones: `…the ga[t] 0.02   m 0.61  n 0.2 …`."""
     piece = pieces[at]
-    before = "".join(sign(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
+    before = "".join(token_label(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
     line = Text(before, "dim")
-    line.append(f"[{sign(piece.text)}]", STYLES[level(piece.probability)])
-    line.append(f" {number(piece.probability or 0.0)}  ")
+    line.append(f"[{token_label(piece.text)}]", STYLES[probability_level(piece.probability)])
+    line.append(f" {format_probability(piece.probability or 0.0)}  ")
     for one in piece.alternatives:
-        line.append(f"  {sign(one.text)} {number(one.probability)}")
+        line.append(f"  {token_label(one.text)} {format_probability(one.probability)}")
     return line

@@ -10,19 +10,19 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.errors import damaged, listed
+from engine.base.errors import comma_separated, damage_description
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.runs.lineage import drawn
+from engine.runs.lineage import chain_text
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts, ValidationRecord
-from tui_transformer.cli.output import emit, is_terminal, stdout
+from tui_transformer.cli.output import is_terminal, print_json, stdout
 from tui_transformer.lab.analysis.chart_lines import curve_of
-from tui_transformer.lab.analysis.charts.canvas import Line, line_chart, usual_top
-from tui_transformer.lab.formatting import duration, lead_in_words, readers_in_words, short, sparkline
+from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart, usual_top
+from tui_transformer.lab.formatting import duration, lead_in_words, readers_in_words, si_number, sparkline
 from tui_transformer.lab.records.badges import findings
-from tui_transformer.lab.records.run_view import averaged
+from tui_transformer.lab.records.run_view import averaged_score_text
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
@@ -32,7 +32,7 @@ MAX_WIDTH = 100
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
     if as_json:
-        emit(
+        print_json(
             {
                 "kind": "end",
                 "name": reader.name,
@@ -49,13 +49,13 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     losses = [*train.y, *validation.y]
     chart = line_chart(
         [
-            Line(train.x, train.y, "cyan", label=tr("train")),
-            Line(validation.x, validation.y, "orange1", dots=True, label=tr("validation")),
+            ChartLine(train.x, train.y, "cyan", label=tr("train")),
+            ChartLine(validation.x, validation.y, "orange1", dots=True, label=tr("validation")),
         ],
         title=tr("loss, nats per {unit}", unit=unit),
         width=min(console.width, MAX_WIDTH),
         height=CHART_HEIGHT,
-        levels=[(floor.words, floor.nats, "green") for floor in floors[:1]],
+        levels=[(floor.description, floor.nats, "green") for floor in floors[:1]],
         top=usual_top((train, validation), min((floor.nats for floor in floors), default=min(losses, default=0.0))),
         colour=is_terminal(sys.stdout) and not console.no_color,
     )
@@ -69,7 +69,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
                 "{what}: {file} is damaged: {damaged}; run {command}",
                 what=what,
                 file=file,
-                damaged=damaged(error),
+                damaged=damage_description(error),
                 command=reader.command("doctor"),
             )
             part = Text(clean_line(why), style="bold yellow")
@@ -81,7 +81,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
-def _by_text(config: RunConfig, last: ValidationRecord) -> Iterator[str]:
+def _byte_scores(config: RunConfig, last: ValidationRecord) -> Iterator[str]:
     """What can be compared with runs that have other tokens, where tokens are not characters."""
     if last.bits_per_byte is not None and config.data.tokenizer != "characters":
         words, unknown = last.word_perplexity, last.unknown
@@ -100,7 +100,9 @@ def _scores(reader: RunReader) -> Text | None:
         return None
     bits = last.bits_per_character
     windows = (
-        "" if config.on_rows else tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
+        ""
+        if config.trains_on_rows
+        else tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
     )
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
@@ -113,9 +115,9 @@ def _scores(reader: RunReader) -> Text | None:
             bits=bits,
             accuracy=last.accuracy,
         ),
-        *_by_text(config, last),
+        *_byte_scores(config, last),
         tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
-        *(f"  {tr(name)} {averaged(loss, best.loss)}" for name, loss in summary.averages),
+        *(f"  {tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in summary.averages),
     ]
     if "bleu" in config.task.scores:
         how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
@@ -165,7 +167,7 @@ def _scores(reader: RunReader) -> Text | None:
     elif "exact_match" in config.task.scores:
         right = (
             tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)
-            if config.task.rows == "questions"
+            if config.task.row_name == "questions"
             else ""
         )
         said = tr(
@@ -187,11 +189,11 @@ def _scores(reader: RunReader) -> Text | None:
             tr(
                 "  {excess:+.4f} above the {floor} ({amount})",
                 excess=last.excess,
-                floor=floor.words,
-                amount=floor.amount,
+                floor=floor.description,
+                amount=floor.loss_text,
             )
         )
-        lines += [f"  {other.words} {other.amount}" for other in others]
+        lines += [f"  {other.description} {other.loss_text}" for other in others]
     if last.honest_loss is not None:
         lines.append(
             tr(
@@ -210,7 +212,7 @@ def _scores(reader: RunReader) -> Text | None:
             )
         )
     counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
-    counts = listed(f"{name} {value:.3f}" for name, value in counted if value is not None)
+    counts = comma_separated(f"{name} {value:.3f}" for name, value in counted if value is not None)
     if data.classes and data.unigram is not None:
         lines.append(tr("  class frequencies alone would score: {loss:.3f}", loss=data.unigram))
     else:
@@ -219,13 +221,13 @@ def _scores(reader: RunReader) -> Text | None:
         lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:
         raise TypeError
-    steps, tokens = trn("{n:,} step", "{n:,} steps", summary.step), short(summary.tokens)
+    steps, tokens = trn("{n:,} step", "{n:,} steps", summary.step), si_number(summary.tokens)
     took = duration(summary.seconds)
     lines.append(tr("  {steps}, {tokens} tokens, {duration} of training", steps=steps, tokens=tokens, duration=took))
     origin = reader.run.origin
     if origin is not None:
         lines.append(
-            tr("  {lineage}: from {origin}", lineage=drawn(origin, clean_line(reader.name)), origin=origin.shown)
+            tr("  {lineage}: from {origin}", lineage=chain_text(origin, clean_line(reader.name)), origin=origin.label)
         )
     return Text("\n".join(lines))
 
@@ -272,7 +274,7 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(tr("held-out {rows} at step {step:,}:", rows=told(task.rows) or tr("texts"), step=last.step))
+        text = Text(tr("held-out {rows} at step {step:,}:", rows=told(task.row_name) or tr("texts"), step=last.step))
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")
@@ -302,8 +304,8 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     command, what_for = task.next_step
     where = {"data_dir": data_dir} if command == "evaluate" else {}
     rows = [(reader.command(command, **where), what_for)]
-    if task.ablated_on:
-        words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
+    if task.ablation_preset:
+        words = ("run", "--preset", "no-pe", "--on", task.ablation_preset)
         another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
         rows.append((another, tr("train without position encoding")))
     rows.append((command_line("presets", "list"), tr("other presets")))

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, reason
 from engine.base.language import tr
 from engine.base.recorded_text import told
@@ -20,14 +20,23 @@ from engine.data.corpus import direction
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
-from tui_transformer.cli.run.repl import Session, converse, show
-from tui_transformer.lab.play.alignment import alignment_picture, by_words
-from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
+from tui_transformer.cli.output import (
+    has_colour,
+    is_terminal,
+    pad_to_width,
+    print_answer,
+    print_json,
+    print_status,
+    stdout,
+    width_of,
+)
+from tui_transformer.cli.run.repl import Session, print_token, run_prompt
+from tui_transformer.lab.play.alignment import alignment_picture, merge_into_words
+from tui_transformer.lab.play.prompt import TRANSLATING, Settings, parse_setting
 from tui_transformer.lab.play.writers import TranslationWriter
 
 if TYPE_CHECKING:
-    from engine.generation.translation import Translation
+    from engine.generation.translation import TranslatedText
 
 END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
@@ -36,18 +45,18 @@ LONGEST_BYTES = 4 * LONGEST
 
 
 @dataclass
-class Translating(Session[TranslationWriter]):
+class TranslationSession(Session[TranslationWriter]):
     settings: Settings = field(default_factory=dict)
-    to: str = ""  # the language to translate to
+    target_language: str = ""  # the language to translate to
     last: str = ""  # the sentence that was translated
 
     def writer_of(self, reader: RunReader) -> TranslationWriter:
         writer = TranslationWriter(reader, self.checkpoint, self.device)
-        if self.to:
-            writer.towards(self.to)
+        if self.target_language:
+            writer.set_target(self.target_language)
         return writer
 
-    def take_run(self, run: str) -> None:
+    def use_run(self, run: str) -> None:
         self.writers = [self.load(run)]
         config = self.writers[0].config
         for name, value in (("beam", config.evaluation.beam), ("nbest", 1), ("alpha", config.generation.alpha)):
@@ -62,7 +71,7 @@ class Translating(Session[TranslationWriter]):
     def greedy(self) -> bool:
         return self.settings["beam"] == self.settings["nbest"] == 1
 
-    def found(self, sentences: Sequence[str]) -> "list[list[Translation]]":
+    def translate(self, sentences: Sequence[str]) -> "list[list[TranslatedText]]":
         beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
         if n_best > beam:
             raise InputError(
@@ -80,32 +89,35 @@ class Translating(Session[TranslationWriter]):
         """Translate one typed sentence, shown word by word where possible."""
         self.last = sentence
         if self.as_json:
-            self.write([sentence])
+            self.print_translations([sentence])
         elif self.greedy:
             for piece, token, _ in self.writers[0].translator.stream(sentence):
-                show(clean_line(piece), token.probability)
-            answer(flush=True)
+                print_token(clean_line(piece), token.probability)
+            print_answer(flush=True)
         else:
-            for one in self.found([sentence])[0]:
-                score = f"{one.found.score:8.3f}  " if self.settings["nbest"] > 1 else ""
-                answer(f"{score}{clean_line(one.text)}", flush=True)
+            for one in self.translate([sentence])[0]:
+                score = f"{one.hypothesis.score:8.3f}  " if self.settings["nbest"] > 1 else ""
+                print_answer(f"{score}{clean_line(one.text)}", flush=True)
 
-    def write(self, sentences: Sequence[str]) -> None:
+    def print_translations(self, sentences: Sequence[str]) -> None:
         """Translate lines: one line each, or with n-best one block each."""
         step = self.writers[0].step
-        for sentence, found in zip(sentences, self.found(sentences), strict=True):
+        for sentence, found in zip(sentences, self.translate(sentences), strict=True):
             if self.as_json:
-                best = [{"text": one.text, "score": one.found.score, "finished": one.found.finished} for one in found]
-                emit({"source": sentence, "translations": best, "checkpoint_step": step, **self.settings})
+                best = [
+                    {"text": one.text, "score": one.hypothesis.score, "finished": one.hypothesis.finished}
+                    for one in found
+                ]
+                print_json({"source": sentence, "translations": best, "checkpoint_step": step, **self.settings})
                 continue
             for one in found:
-                score = f"{one.found.score:.4f}\t" if len(found) > 1 else ""
+                score = f"{one.hypothesis.score:.4f}\t" if len(found) > 1 else ""
                 sys.stdout.write(f"{score}{clean_line(one.text)}\n")
         sys.stdout.flush()
 
-    def towards(self, language: str) -> None:
-        super().towards(language)
-        self.to = language.strip()
+    def set_target(self, language: str) -> None:
+        super().set_target(language)
+        self.target_language = language.strip()
 
     def align(self, _: str) -> None:
         if not self.last:
@@ -119,7 +131,7 @@ class Translating(Session[TranslationWriter]):
             )
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
-        words = by_words(source, target, [attention for *_, attention in steps])
+        words = merge_into_words(source, target, [attention for *_, attention in steps])
         stdout().print(alignment_picture(*words, stdout().width, has_colour()))
 
     def examples(self, _: str) -> None:
@@ -129,7 +141,9 @@ class Translating(Session[TranslationWriter]):
         width = max(width_of(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
-            lines.append(padded(clean_line(one.source), width)).append(f"  {clean_line(told(one.origin))}\n", "dim")
+            lines.append(pad_to_width(clean_line(one.source), width)).append(
+                f"  {clean_line(told(one.origin))}\n", "dim"
+            )
         lines.rstrip()
         stdout().print(lines)
 
@@ -160,44 +174,44 @@ def translate(
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Translate with a trained model: at an interactive prompt, or line by line from --text, --input FILE or a pipe.
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them.
     """
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}
-    settings = {name: checked(name, value) for name, value in given.items() if value is not None}
+    settings = {name: parse_setting(name, value) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
-    work = Translating(runs_dir, device, checkpoint, json, settings=settings, to=to or "")
+    work = TranslationSession(runs_dir, device, checkpoint, json, settings=settings, target_language=to or "")
     if text is not None and input_ is not None:
         raise InputError(tr("--text and --input cannot be used together; leave one out"))
     lines = None if input_ is None else _file(input_)
-    work.take_run(run)
+    work.use_run(run)
     if text is not None:
         work.answer(text)
     elif lines is not None:
         while some := list(islice(lines, AT_ONCE)):
-            work.write(some)
+            work.print_translations(some)
     elif not is_terminal(sys.stdin):
-        for some in _ready(sys.stdin):
-            work.write(some)
+        for some in _line_batches(sys.stdin):
+            work.print_translations(some)
     else:
-        say(
+        print_status(
             tr(
                 "{title}: type a sentence, /examples for ideas, /help for commands, /quit to leave",
                 title=work.title,
             )
         )
         actions = {
-            "to": work.towards,
+            "to": work.set_target,
             "align": work.align,
             "examples": work.examples,
-            "run": work.take_run,
-            "checkpoint": work.take_checkpoint,
+            "run": work.use_run,
+            "checkpoint": work.use_checkpoint,
         }
-        converse(work.settings, work.answer, actions, TRANSLATING)
+        run_prompt(work.settings, work.answer, actions, TRANSLATING)
 
 
 def _file(path: Path) -> Iterator[str]:
@@ -240,7 +254,7 @@ def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str
         yield sentence
 
 
-def _ready(stream: TextIO) -> Iterator[list[str]]:
+def _line_batches(stream: TextIO) -> Iterator[list[str]]:
     """Lines of a pipe, in batches as they arrive: a writer that waits for each answer gets it."""
     rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.base.command_line import as_typed
-from engine.base.errors import InputError, one_of
+from engine.base.command_line import current_command_line
+from engine.base.errors import InputError, join_or
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json
-from tui_transformer.cli.output import answer, emit, print_columns, say, tell
+from tui_transformer.cli.output import print_answer, print_columns, print_json, print_result, print_status
 
 if TYPE_CHECKING:
-    from engine.proofs.bench.cases import Measured
-    from engine.proofs.bench.memory import Peak
+    from engine.proofs.bench.cases import CaseResult
+    from engine.proofs.bench.memory import MemoryPeak
 
 MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit only what is before and after them -->"
 NOTES = "## Notes"
@@ -107,7 +107,7 @@ def bench(
         for name in given[option]:
             if name not in known:
                 raise InputError(
-                    tr("--{option} '{name}': must be {known}", option=option, name=name[:40], known=one_of(known))
+                    tr("--{option} '{name}': must be {known}", option=option, name=name[:40], known=join_or(known))
                 )
     where, threads = resolve_device(device), default_threads()
     usual = ON_CPU if where.type == "cpu" else ON_GPU
@@ -117,26 +117,26 @@ def bench(
         require_peer(name)
     configs = configs or {name: presets.resolve(presets.find(name)) for name in chosen["size"]}
     if where.type == "cpu":
-        _said(tr("measuring on the CPU; --device cuda measures more sizes, on a GPU"))
+        _print_progress(tr("measuring on the CPU; --device cuda measures more sizes, on a GPU"))
 
     for i, (name, config) in enumerate(configs.items()):
-        wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
+        wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _print_progress)
         machine = english(
             "size {name}, {device_name}, {threads} threads", name=name, device_name=device_name(where), threads=threads
         )
         for one in chosen["case"]:
             if i and one in OF_NO_SIZE:
                 continue
-            _said(f"{told(one)}, {name}")
+            _print_progress(f"{told(one)}, {name}")
             try:
                 for result in every[one](wanted):
                     if json:
                         place = {"kind": "bench", "size": name, "device": str(where), "threads": threads}
-                        emit(place | asdict(result))
+                        print_json(place | asdict(result))
                     else:
-                        answer(f"{told(result.case)}, {told(result.setting)}, {name}, {result.unit}")
+                        print_answer(f"{told(result.case)}, {told(result.setting)}, {name}, {result.unit}")
                         print_columns(_rows(result, tr))
-                        answer()
+                        print_answer()
                     if write is not None:
                         when = english(
                             "{now:%Y-%m-%d}, {machine}, torch {version}",
@@ -145,18 +145,22 @@ def bench(
                             version=torch.__version__,
                         )
                         title = _title(result, name, device_name(where))
-                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result, english))])
+                        _replace_section(
+                            write, title, [f"{when}: `{current_command_line()}`", "", *_table(_rows(result, english))]
+                        )
             except torch.OutOfMemoryError:
-                _said(tr("{case}, {size}: does not fit in the memory of {device}", case=one, size=name, device=where))
+                _print_progress(
+                    tr("{case}, {size}: does not fit in the memory of {device}", case=one, size=name, device=where)
+                )
     if write is not None:
-        _said(tr("wrote {path}", path=write))
+        _print_progress(tr("wrote {path}", path=write))
 
 
-def _said(text: str) -> None:
-    say(tr("bench: {text}", text=text))
+def _print_progress(text: str) -> None:
+    print_status(tr("bench: {text}", text=text))
 
 
-def _title(result: "Measured", size: str, device: str) -> str:
+def _title(result: "CaseResult", size: str, device: str) -> str:
     """Return the heading of a table; a new table replaces one with the same heading."""
     parts = [result.case, result.setting]
     parts += [size] if size != USUAL and result.case not in OF_NO_SIZE else []
@@ -171,7 +175,7 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
     if names == ("all",):
         every = presets.list_presets()  # and overlays on `SMALL` as well
         names = tuple(preset.name for preset in every)
-        on_baseline = (preset for preset in every if preset.extends and presets.chain(preset)[0].name == USUAL)
+        on_baseline = (preset for preset in every if preset.extends and presets.extends_chain(preset)[0].name == USUAL)
         names += tuple(f"{preset.name}@{SMALL}" for preset in on_baseline)
     configs = []
     for name in names:
@@ -179,15 +183,17 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
         configs.append(presets.resolve(presets.find(preset), on=base or None))
     found: dict[str, tuple[str, ...]] = {}
     for config in configs:
-        _said(config.preset)
+        _print_progress(config.preset)
         peak = training_peak(config)
         found[config.preset] = cells = _cells(peak)
-        tell({"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(map(told, cells)), as_json=as_json)
+        print_result(
+            {"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(map(told, cells)), as_json=as_json
+        )
         if write is not None:
             _write_memory(write, found)
 
 
-def _cells(peak: "Peak") -> tuple[str, ...]:
+def _cells(peak: "MemoryPeak") -> tuple[str, ...]:
     shape = peak.shape
     batch = f"{shape.rows} × {shape.target}"
     batch = english("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
@@ -212,7 +218,7 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
     rows = {cells[0]: tuple(cells) for cells in old} | found
     head = ("preset", "largest batch", "estimate, MiB", "measured, MiB", "estimate / measured")
     table = _table([head, *(rows[name] for name in sorted(rows))])
-    _put(path, MEMORY_TITLE, [f"{when}: `{command}`", "", MEMORY_NOTE, "", *table])
+    _replace_section(path, MEMORY_TITLE, [f"{when}: `{command}`", "", MEMORY_NOTE, "", *table])
 
 
 def _page(path: Path) -> str:
@@ -224,7 +230,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return [head, "|" + "---|" * len(rows[0]), *below]
 
 
-def _put(path: Path, title: str, lines: Sequence[str]) -> None:
+def _replace_section(path: Path, title: str, lines: Sequence[str]) -> None:
     """Insert a section into a page; keep its other sections, introduction and notes."""
     old = _page(path)
     notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
@@ -244,7 +250,7 @@ MEMORY, MIB = english("added memory"), english("{mib:,.0f} MiB")
 LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} as fast")
 
 
-def _rows(result: "Measured", say: Callable[..., str]) -> list[tuple[str, ...]]:
+def _rows(result: "CaseResult", say: Callable[..., str]) -> list[tuple[str, ...]]:
     """Return the table of a measurement; `say` is `english` or `tr`."""
     first = result.speeds[0]
     head = (*map(say, HEAD), say(RELATIVE, name=say(first.name)), say(MEMORY))

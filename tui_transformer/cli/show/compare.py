@@ -10,26 +10,34 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
-from engine.base.errors import InputError, all_of, nearest, one_of
+from engine.base.command_line import DEFAULT_RUNS_DIR
+from engine.base.errors import InputError, did_you_mean, join_and, join_or
 from engine.base.language import tr, trn
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
-from tui_transformer.cli.output import answer as print_answer
-from tui_transformer.cli.output import emit, has_colour, is_terminal, print_columns, say, stdout, wrapped
+from tui_transformer.cli.output import (
+    has_colour,
+    is_terminal,
+    print_columns,
+    print_json,
+    print_status,
+    stdout,
+    wrap_text,
+)
+from tui_transformer.cli.output import print_answer as print_answer
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.answer import Answer, answers
+from tui_transformer.lab.analysis.answer import StudyConclusion, study_conclusions
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
-from tui_transformer.lab.analysis.detail import text_of
-from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
-from tui_transformer.lab.analysis.folder import Folder, study_files
+from tui_transformer.lab.analysis.detail import results_text
+from tui_transformer.lab.analysis.entry import RunEntry, majority_rows, read_entry
+from tui_transformer.lab.analysis.export import DATA_FORMATS, FORMATS, comparison_table, save, variant_comparison_table
+from tui_transformer.lab.analysis.folder import RunsFolder, study_files
 from tui_transformer.lab.analysis.groups import Grouping, unit_of
-from tui_transformer.lab.analysis.query import Known, parse, sort
-from tui_transformer.lab.analysis.sentences import answer_sentences
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.analysis.query import FilterKeys, parse, sort
+from tui_transformer.lab.analysis.sentences import conclusion_sentences
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # spaces between columns
@@ -82,7 +90,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=tr("Output file; its extension sets the format."))
     ] = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Compare runs side by side: what differs, how they score, and whether anything can be concluded."""
     if by_distance:
@@ -93,14 +101,14 @@ def compare(
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
-        raise InputError(tr("one format at a time, not {formats}", formats=all_of(f"--{name}" for name in formats)))
+        raise InputError(tr("one format at a time, not {formats}", formats=join_and(f"--{name}" for name in formats)))
     if by not in ("", *BY):
         raise InputError(
             tr(
                 "--by {by}: must be {known}{nearest}",
                 by=by[:40],
-                known=one_of(BY),
-                nearest=nearest(by, BY),
+                known=join_or(BY),
+                nearest=did_you_mean(by, BY),
             )
         )
     kind = formats[0] if formats else ""
@@ -112,13 +120,13 @@ def compare(
                 tr(
                     "--out {path}: end the name in {endings}, or add a format, e.g. --csv",
                     path=out,
-                    endings=one_of(endings),
+                    endings=join_or(endings),
                 )
             )
     named = resolve_names(runs or [], runs_dir)
-    entries: Sequence[Entry] = named.entries
+    entries: Sequence[RunEntry] = named.entries
     if not runs:
-        look = Folder(runs_dir).look()
+        look = RunsFolder(runs_dir).scan()
         if look.problem:
             raise InputError(look.problem)
         entries = look.entries
@@ -129,7 +137,7 @@ def compare(
     elif runs and len(runs) > 1 and not named.studies:
         pinned = entries[0]
     if not entries:
-        say(no_runs(runs_dir))
+        print_status(no_runs(runs_dir))
         return
 
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
@@ -137,23 +145,27 @@ def compare(
     if by_variant:
         # Verdicts cover the whole study even under a filter, which shows a variant with all its seeds or not at all.
         files = named.studies or study_files(runs_dir)
-        found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+        found = VariantEvaluator().evaluate(
+            Grouping().group(entries), files, pinned.path if pinned is not None else None
+        )
         paths = {entry.path for entry in query(entries, pinned)}
         some = [result for result in found if any(run.path in paths for run in result.runs)]
         variants = sort(some, _column(some, key) if key else None, None, reverse=reverse)
-        made = group_table(variants, data=kind in DATA, all_settings=all_settings) if kind else None
+        made = (
+            variant_comparison_table(variants, data=kind in DATA_FORMATS, all_settings=all_settings) if kind else None
+        )
         count = len(variants)
     else:
-        order = Known(entries).column(key) if key else None
+        order = FilterKeys(entries).column(key) if key else None
         matching = query(entries, pinned)
         shown = [*sort(matching, order, pinned, reverse=reverse), *majority_rows(matching)]
-        made = table(shown, pinned, all_settings=all_settings) if kind else None
+        made = comparison_table(shown, pinned, all_settings=all_settings) if kind else None
         count = len(matching)
     if not count:
-        say(query.why_none(entries, pinned))
+        print_status(query.why_no_match(entries, pinned))
     if made is not None and kind == "json" and out is None:
         for values in made.values:
-            emit(dict(zip((column.key for column in made.columns), values, strict=True)))
+            print_json(dict(zip((column.key for column in made.columns), values, strict=True)))
     elif made is not None and out is None:
         sys.stdout.write(FORMATS[kind].write(made))
     elif made is not None and out is not None:
@@ -163,24 +175,24 @@ def compare(
             if by_variant
             else trn("{n:,} run written to {path}", "{n:,} runs written to {path}", count, path=out)
         )
-        say(said)
+        print_status(said)
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         if width is not None and width >= LEAST_DRAWN:
-            _draw(answers(variants), width)
-        sys.stdout.write(text_of(variants, all_settings=all_settings, width=width))
+            _draw(study_conclusions(variants), width)
+        sys.stdout.write(results_text(variants, all_settings=all_settings, width=width))
     elif count:
         _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
 
 
-def _draw(found: Sequence[Answer], width: int) -> None:
+def _draw(found: Sequence[StudyConclusion], width: int) -> None:
     """Draw each family of variants as a forest plot, and say what it shows."""
     from tui_transformer.lab.analysis.charts.forest import forest_text
 
     for answer in found:
         print(forest_text(answer, width, colour=has_colour()))
-        said = clean_line(" ".join(answer_sentences(answer)))
-        print_answer("\n" + "\n".join(wrapped(said, min(width, READABLE))) + "\n")
+        said = clean_line(" ".join(conclusion_sentences(answer)))
+        print_answer("\n" + "\n".join(wrap_text(said, min(width, READABLE))) + "\n")
 
 
 def _column(shown: Sequence[VariantResult], key: str) -> Column:
@@ -190,21 +202,21 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
     full = [name for name in known if name.rpartition(".")[2] == meant]
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
-        hint = nearest(key, known) or tr("; try {list}", list=one_of(list(known)[:5]))
+        hint = did_you_mean(key, known) or tr("; try {list}", list=join_or(list(known)[:5]))
         raise InputError(tr("--sort: variants have no column '{key}'{hint}", key=key[:80], hint=hint))
     return known[name]
 
 
-def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
+def _print(shown: Sequence[Column], entries: Sequence[RunEntry], baseline: RunEntry | None) -> None:
     """Print a table: on a terminal the columns that fit, in a pipe all of them."""
     unit = unit_of(entries)
-    say(
+    print_status(
         tr("loss in {unit}", unit=unit)
         if baseline is None
         else tr("loss in {unit}; differences are relative to {baseline}", unit=unit, baseline=baseline.name)
     )
     rows = [[clean_line(column.head) for column in shown]]
-    rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
+    rows += [[clean_line(column.screen_text(entry, baseline)) for column in shown] for entry in entries]
     if not is_terminal(sys.stdout):
         print_columns(rows)
         return
@@ -216,12 +228,12 @@ def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | 
     room = sum(end - GAP <= stdout().width for end in ends)
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for column, title in zip(shown[:room], rows[0], strict=False):
-        grid.add_column(Text(title), justify="right" if column.right else "left", no_wrap=True)
+        grid.add_column(Text(title), justify="right" if column.right_aligned else "left", no_wrap=True)
     for row in rows[1:]:
         grid.add_row(*(Text(cell) for cell in row[:room]))
     stdout().print(grid)
     if room < len(shown):
-        say(
+        print_status(
             trn(
                 "{n} more column does not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",
                 "{n} more columns do not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",

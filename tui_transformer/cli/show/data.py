@@ -8,15 +8,25 @@ import typer
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, listed, nearest
+from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr, trn
 from engine.data import hub
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
-from engine.data.known import CORPORA, place_of
-from tui_transformer.cli.commands import Group, command, examples
+from engine.data.known import CORPORA, local_path
+from tui_transformer.cli.commands import CommandGroup, command, examples
 from tui_transformer.cli.options import DataDir, Json, corpus_names
-from tui_transformer.cli.output import answer, emit, is_terminal, loading, padded, print_columns, say, stderr, tell
+from tui_transformer.cli.output import (
+    is_terminal,
+    pad_to_width,
+    print_answer,
+    print_columns,
+    print_json,
+    print_result,
+    print_status,
+    show_progress,
+    stderr,
+)
 
 LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
@@ -30,7 +40,7 @@ CHECKED = {
     "unchecked": tr("SHA-256 {short}…, with no known value to check it against, and not recorded"),
 }
 
-app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
@@ -56,15 +66,15 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
     for entry in CORPORA.values():
-        where = str(place_of(entry, data_folders(data_dir)) or tr("not here")) if entry.is_fetched else tr("built in")
-        rows.append((entry.name, entry.words, where, tr(entry.description)))
+        where = str(local_path(entry, data_folders(data_dir)) or tr("not here")) if entry.is_fetched else tr("built in")
+        rows.append((entry.name, entry.kind_label, where, tr(entry.description)))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
-            emit(record | {"where": where, "description": entry.description})
+            print_json(record | {"where": where, "description": entry.description})
     if not json:
         print_columns(rows)
-        yours = "; ".join(kind.yours for kind in KINDS.values())
-        answer("\n" + tr("or your own, with --corpus: {yours}", yours=yours))
+        yours = "; ".join(kind.own_files_hint for kind in KINDS.values())
+        print_answer("\n" + tr("or your own, with --corpus: {yours}", yours=yours))
 
 
 @app.command()
@@ -97,18 +107,20 @@ def show(
             )
         )
     kind = kind_of(name)
-    with loading(tr("reading {name}", name=name[:80])):
-        corpus = load_corpus(KINDS[kind].made, DataConfig(corpus=name), data_dir)
+    with show_progress(tr("reading {name}", name=name[:80])):
+        corpus = load_corpus(KINDS[kind].corpus_class, DataConfig(corpus=name), data_dir)
         entry = CORPORA.get(corpus.name)
-        found = corpus.described(entry.licence if entry else "")
+        found = corpus.describe(entry.licence if entry else "")
     if json:
-        emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
+        print_json(
+            {"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record}
+        )
         return
-    answer(clean_line(listed(map(tr, corpus.title))))
+    print_answer(clean_line(comma_separated(map(tr, corpus.title))))
     for label, line in found.lines:
-        answer(clean_line(f"  {padded(label, LABEL)}{line}"))
+        print_answer(clean_line(f"  {pad_to_width(label, LABEL)}{line}"))
     for line in found.examples:
-        answer(line)
+        print_answer(line)
 
 
 @app.command()
@@ -130,9 +142,9 @@ def fetch(
     from engine.data import download
 
     entry = CORPORA.get(name)
-    wanted = hub.parsed(name if entry is None else entry.hub)
+    wanted = hub.parse(name if entry is None else entry.hub)
     if wanted is not None:
-        with loading(tr("fetching {corpus}", corpus=wanted.spelled)):
+        with show_progress(tr("fetching {corpus}", corpus=wanted.uri)):
             kept = hub.fetch(wanted, fetch_folder(data_dir))
         record = {"name": name, "path": str(kept.folder), "commit": kept.commit, "files": len(kept.files)}
         text = trn(
@@ -141,15 +153,17 @@ def fetch(
             len(kept.files),
             **record,
         )
-        tell(record, clean_line(text), as_json=json)
+        print_result(record, clean_line(text), as_json=json)
         if entry is not None and entry.licence and not json:
-            say(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
+            print_status(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
         return
     if entry is None:
-        hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
+        hint = did_you_mean(name, CORPORA) or tr(
+            "; `{command_line}` lists them", command_line=command_line("data", "list")
+        )
         raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
-        say(tr("{name} is built in; it is generated when needed", name=name))
+        print_status(tr("{name} is built in; it is generated when needed", name=name))
         return
     folder = fetch_folder(data_dir)
     files = []
@@ -174,6 +188,6 @@ def fetch(
     for path, sha256, checked in files:
         record = {"name": name, "path": str(path), "sha256": sha256, "checked": checked}
         text = f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"
-        tell(record, clean_line(text), as_json=json)
+        print_result(record, clean_line(text), as_json=json)
     if entry.licence and not json:
-        say(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
+        print_status(tr("{name} may be used under {licence}", name=name, licence=entry.licence))

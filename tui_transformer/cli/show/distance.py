@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.base.clean import clean_line
-from engine.base.errors import InputError, listed, nearest
+from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.cli.output import answer, print_columns, say, stdout
-from tui_transformer.lab.analysis.charts.overlay import Drawn, Overlay, distances, paint, probes_of
+from tui_transformer.cli.output import print_answer, print_columns, print_status, stdout
+from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, draw_overlay, probes_of
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.curves import MOST_CURVES, MetricsReader, group_seeds
+from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.export import save
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.folder import RunsFolder
 
 WIDEST, ROWS = 100, 20  # of a chart in characters
 
@@ -26,51 +26,53 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         found = resolve_names(runs, runs_dir)
         place = {(study.name, name): i for study in found.studies.values() for i, name in enumerate(study.variants)}
 
-        def order(entry: Entry) -> tuple[int, str]:
+        def order(entry: RunEntry) -> tuple[int, str]:
             return place.get((entry.study.name, entry.study.variant), 0) if entry.study else 0, entry.created
 
         entries = sorted(found.entries, key=order)
     else:
-        entries = sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
-    groups = seeds_of(entries, entries)
-    if len(groups) > MOST:
+        entries = sorted(RunsFolder(runs_dir).scan().entries, key=lambda entry: entry.created)
+    groups = group_seeds(entries, entries)
+    if len(groups) > MOST_CURVES:
         raise InputError(
             tr(
                 "{n} variants are too many to tell apart; a chart shows at most {most} lines, so name fewer runs",
                 n=len(groups),
-                most=MOST,
+                most=MOST_CURVES,
             )
         )
-    drawn = Drawn(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
+    drawn = ChartedRuns(tuple(enumerate(groups)), None, MetricsReader().read([run.path for run in entries]))
     known = probes_of(drawn)
     if not known:
         raise InputError(
             tr("none of these runs has probe scores by distance; runs trained on playlets with this version do")
         )
     if probe not in known:
-        hint = nearest(probe, known) or tr("; the probes are {known}", known=listed(known))
+        hint = did_you_mean(probe, known) or tr("; the probes are {known}", known=comma_separated(known))
         raise InputError(
             tr("--by-distance {probe}: no such probe{hint}", probe=clean_line(probe)[:80], hint=clean_line(hint))
         )
-    made = distances(drawn, probe)
+    made = distance_chart(drawn, probe)
     if out is not None:
         from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
 
         save(distance_picture(made), out)
-        say(tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out))
+        print_status(
+            tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out)
+        )
     else:
         _print(made)
 
 
 def _print(made: Overlay) -> None:
-    say(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
-    canvas = paint(made, min(WIDEST, stdout().width), ROWS)
+    print_status(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
+    canvas = draw_overlay(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
-        answer("".join(character for character, _ in row).rstrip())
-    answer()
-    places = sorted({x for stroke in made.drawn for x in stroke.curve.x})
+        print_answer("".join(character for character, _ in row).rstrip())
+    print_answer()
+    places = sorted({x for stroke in made.drawn_strokes for x in stroke.curve.x})
     rows = [["", tr("variant"), "n", *(f"{x:,.0f}" for x in places)]]
-    for stroke in made.drawn:
+    for stroke in made.drawn_strokes:
         values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
         ends = dict(zip(stroke.curve.x, stroke.curve.ends, strict=False))
         shares = []
@@ -80,4 +82,4 @@ def _print(made: Overlay) -> None:
         rows.append([LETTERS[stroke.slot], clean_line(stroke.name), f"{stroke.seeds or 1}", *shares])
     print_columns(rows)
     for note in made.notes:
-        say(note)
+        print_status(note)

@@ -11,17 +11,17 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS, command_line
-from engine.base.errors import InputError, listed, reason
+from engine.base.command_line import DEFAULT_RUNS_DIR, command_line
+from engine.base.errors import InputError, comma_separated, reason
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
-from engine.data.known import CORPORA, place_of
+from engine.data.known import CORPORA, local_path
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
-from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
-from tui_transformer.cli.show.node import Finding, on_node
+from tui_transformer.cli.output import ExitCode, is_terminal, pad_to_width, print_json, stdout, width_of
+from tui_transformer.cli.show.node import HealthCheck, check_node
 from tui_transformer.cli.work.workers import slurm_options
 from tui_transformer.lab.formatting import memory
 from tui_transformer.lab.records.badges import badge
@@ -53,7 +53,7 @@ def doctor(
     via: Annotated[str | None, typer.Option("--via", help=tr("slurm: check a node of the cluster."))] = None,
     slurm: SlurmOptions = None,
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Check this machine (or a run): what it has and lacks, and what to do; with --gpu, prove that training works."""
@@ -72,29 +72,29 @@ def doctor(
         )
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     if via is None:
-        findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
+        findings = list(check_machine(runs_dir, data_dir) if reader is None else check_run(reader))
         well = reader is None or all(finding.ok for finding in findings)
     else:
-        findings, well = on_node(slurm_options(slurm), runs_dir, data_dir)
+        findings, well = check_node(slurm_options(slurm), runs_dir, data_dir)
     if json:
         for finding in findings:
-            emit(asdict(finding))
+            print_json(asdict(finding))
     else:
         from rich.text import Text
 
-        names = [badge(finding.what).called for finding in findings]  # what is no badge keeps its name
+        names = [badge(finding.what).display_name for finding in findings]  # a name that is no badge stays as it is
         width = max(map(width_of, names))
         text = Text()
         for name, finding in zip(names, findings, strict=True):
             text.append("✓ " if finding.ok else "! ", style="green" if finding.ok else "bold yellow")
             advice = tr("; {advice}", advice=finding.advice) if finding.advice and not finding.ok else ""
-            text.append(clean_line(f"{padded(name, width)}  {finding.found}{advice}") + "\n")
+            text.append(clean_line(f"{pad_to_width(name, width)}  {finding.found}{advice}") + "\n")
         text.rstrip()
         stdout().print(text)
     return ExitCode.DONE if well else ExitCode.FAILED
 
 
-def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
+def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck]:
     import platform
 
     import psutil
@@ -109,8 +109,8 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
     machine = f"{platform.system()} {platform.machine()}"
-    yield Finding("python", True, tr("{python} on {machine}", python=platform.python_version(), machine=machine))
-    yield Finding(
+    yield HealthCheck("python", True, tr("{python} on {machine}", python=platform.python_version(), machine=machine))
+    yield HealthCheck(
         "torch",
         True,
         tr(
@@ -122,61 +122,63 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     )
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for a CPU; a GPU needs torch with CUDA")
-    yield Finding(tr("device"), device.type != "cpu", found, advice)
-    yield Finding(tr("memory"), True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total)))
+    yield HealthCheck(tr("device"), device.type != "cpu", found, advice)
+    yield HealthCheck(
+        tr("memory"), True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total))
+    )
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
-    yield Finding(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
+    yield HealthCheck(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.is_fetched:
-            path = place_of(entry, folders)
+            path = local_path(entry, folders)
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
-            if entry.by_hand:
-                files = listed(Path(remote.file).name for remote in entry.remotes)
+            if entry.needs_manual_download:
+                files = comma_separated(Path(remote.file).name for remote in entry.remotes)
                 advice = tr(
                     "put {files} into {parent}", files=files, parent=(folders[-1] / entry.remotes[0].file).parent
                 )
             found = (
-                tr("{name} ({kind}) at {path}", name=entry.name, kind=entry.words, path=path)
+                tr("{name} ({kind}) at {path}", name=entry.name, kind=entry.kind_label, path=path)
                 if path
-                else tr("{name} ({kind}) is not on this machine", name=entry.name, kind=entry.words)
+                else tr("{name} ({kind}) is not on this machine", name=entry.name, kind=entry.kind_label)
             )
-            yield Finding(tr("corpus"), path is not None, found, advice)
+            yield HealthCheck(tr("corpus"), path is not None, found, advice)
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
     found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
     found += "" if is_terminal(sys.stdout) else tr(", not a terminal")
-    yield Finding(tr("terminal"), enough, found, tr("needs at least 80×24 and UTF-8 to show everything"))
+    yield HealthCheck(tr("terminal"), enough, found, tr("needs at least 80×24 and UTF-8 to show everything"))
 
 
-def of_run(reader: RunReader) -> Iterator[Finding]:
+def check_run(reader: RunReader) -> Iterator[HealthCheck]:
     from engine.base.plain_files import open_plain
     from engine.runs.files import parsed_lines, read_json
-    from engine.training.checkpoint import damage, never_saved, steps_saved
+    from engine.training.checkpoint import find_damage, never_saved, step_folders
 
     state = reader.state
     why = reader.status.reason
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
-    yield Finding(
+    yield HealthCheck(
         tr("state"),
         state not in ("lost", "failed", "unknown"),
         tr("{state}: {why}", state=told(state), why=told(why)) if why else told(state),
     )
     for name, problem in reader.badges.items():
-        yield Finding(name, False, problem)
+        yield HealthCheck(name, False, problem)
     for name in RUN_FILES:
         path = reader.path / name
         if unsaved and not path.exists():
             continue  # it did not get that far
         well = isinstance(read_json(path), dict)
-        yield Finding(name, well, tr("intact") if well else tr("missing or damaged"))
+        yield HealthCheck(name, well, tr("intact") if well else tr("missing or damaged"))
     try:
         _ = reader.config
-        yield Finding("config.toml", True, tr("intact"))
+        yield HealthCheck("config.toml", True, tr("intact"))
     except InputError as error:
-        yield Finding("config.toml", False, str(error))
+        yield HealthCheck("config.toml", False, str(error))
     try:
         with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
@@ -184,14 +186,14 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         bad = trn("{n:,} line truncated or damaged", "{n:,} lines truncated or damaged", torn)
         found = bad if torn else tr("intact")
         found += tr("; the remaining {memory} was not read", memory=memory(left)) if left > 0 else ""
-        yield Finding("metrics.jsonl", torn == 0, found)
+        yield HealthCheck("metrics.jsonl", torn == 0, found)
     except OSError as error:
-        yield Finding("metrics.jsonl", False, tr("cannot be read: {error}", error=reason(error)))
-    saved = steps_saved(reader.path)
+        yield HealthCheck("metrics.jsonl", False, tr("cannot be read: {error}", error=reason(error)))
+    saved = step_folders(reader.path)
     for path in saved:
-        wrong = damage(path)
-        yield Finding(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
+        wrong = find_damage(path)
+        yield HealthCheck(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
     if not saved:
         begins = tr("`{command}` starts the run over", command=reader.command("resume"))
         found = tr("none: the run ended before its first checkpoint") if unsaved else tr("none")
-        yield Finding(tr("checkpoints"), False, found, begins if unsaved else tr("nothing to sample from"))
+        yield HealthCheck(tr("checkpoints"), False, found, begins if unsaved else tr("nothing to sample from"))

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
-from engine.base.errors import InputError, nearest, one_of, refused
+from engine.base.command_line import DEFAULT_RUNS_DIR
+from engine.base.errors import InputError, did_you_mean, join_or, write_error
 from engine.base.language import tr, trn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names
-from tui_transformer.cli.output import answer, emit, loading, say, stamp
+from tui_transformer.cli.output import print_answer, print_badges, print_json, print_status, show_progress
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
@@ -31,16 +31,16 @@ FOLDER = Path("exports")  # default folder for tools' files
 )
 def export(
     runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
-    to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
+    to: Annotated[str, typer.Option("--to", help=f"{join_or(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=tr("Output folder; for {texts}, a file works too.", texts=one_of(TEXTS))),
+        typer.Option("--out", "-o", help=tr("Output folder; for {texts}, a file works too.", texts=join_or(TEXTS))),
     ] = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))
     ] = "best",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Export runs for another tool. Nothing leaves this machine unless your environment variables say so."""
     if to not in FORMATS:
@@ -49,15 +49,15 @@ def export(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--to",
                 value=to[:40],
-                known=one_of(FORMATS),
-                nearest=nearest(to, FORMATS),
+                known=join_or(FORMATS),
+                nearest=did_you_mean(to, FORMATS),
             )
         )
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
     chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
         _ = run.config  # report a damaged one before writing anything
-        stamp(run)
+        print_badges(run)
     if to in TEXTS:
         text = TEXTS[to](chosen)
         if out is None and json:
@@ -69,22 +69,24 @@ def export(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise refused(tr("cannot create {parent}", parent=path.parent), error) from None
+            raise write_error(tr("cannot create {parent}", parent=path.parent), error) from None
         save(text, path)
         if json:
-            emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
+            print_json({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
         else:
-            say(trn("{n:,} run written to {path}", "{n:,} runs written to {path}", len(chosen), path=path))
+            print_status(trn("{n:,} run written to {path}", "{n:,} runs written to {path}", len(chosen), path=path))
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:
-        with loading(tr("writing {name} for {to}", name=run.name, to=to)):
+        with show_progress(tr("writing {name} for {to}", name=run.name, to=to)):
             try:
                 where, next_step = write(to, run, folder, checkpoint)
             except OSError as error:
-                raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
+                raise write_error(
+                    tr("{filename} cannot be written", filename=error.filename or folder), error
+                ) from None
         if json:
-            emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
+            print_json({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
-            say(next_step)
-            answer(clean_line(str(where)), flush=True)
+            print_status(next_step)
+            print_answer(clean_line(str(where)), flush=True)

@@ -10,16 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
-from engine.runs.tail import end_of
-from tui_transformer.cli.output import say
-from tui_transformer.lab.work.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted
-from tui_transformer.lab.work.logs import END, last_words
+from engine.runs.tail import read_end
+from tui_transformer.cli.output import print_status
+from tui_transformer.lab.work.clusters import ENDED, UNKNOWN, job_state, run_command, shell_line, submit_job
+from tui_transformer.lab.work.logs import END, last_line
 
-LOOK = 1.0  # seconds between two questions to squeue
+POLL_INTERVAL = 1.0  # seconds between two calls of squeue
 LATE = 60.0  # seconds that a shared disk may take to show what a node wrote
 DONE = "all was asked"  # the report's last line
 SCRIPT = """\
@@ -37,7 +37,7 @@ echo {done}
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthCheck:
     """One line: what was checked, whether it is fine, what was found, and how to fix it."""
 
     what: str
@@ -46,13 +46,13 @@ class Finding:
     advice: str = ""
 
 
-def on_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[Finding], bool]:
+def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[HealthCheck], bool]:
     """Return what a node has, and whether a worker can train there; waits until a job has run."""
     runs_dir = runs_dir.resolve()
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=runs_dir), error) from None
+        raise write_error(tr("cannot write {filename}", filename=runs_dir), error) from None
     folders = [folder.resolve() for folder in data_folders(data_dir) if folder.is_dir()]
     words = ["doctor", "--json", "--runs-dir", str(runs_dir)]
     words += [] if data_dir is None else ["--data-dir", str(data_dir.resolve())]
@@ -64,32 +64,32 @@ def on_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> 
         done=shlex.quote(DONE),
     )
     output = str(runs_dir).replace("%", "%%") + "/.node-%j.log"
-    job = submitted(["sbatch", "--parsable", "--job-name=doctor", f"--output={output}", *options], script)
+    job = submit_job(["sbatch", "--parsable", "--job-name=doctor", f"--output={output}", *options], script)
     log = runs_dir / f".node-{job}.log"
     try:
         state = _wait(job, log)
-        report = end_of(log, END).decode("utf-8", "replace") if log.is_file() else ""
+        report = read_end(log, END).decode("utf-8", "replace") if log.is_file() else ""
     finally:
         with suppress(InputError):
-            asked("scancel", job)
+            run_command("scancel", job)
         log.unlink(missing_ok=True)
     if not report:
         found = tr("Slurm job {job}: {state}; it wrote nothing to {runs_dir}", job=job, state=state, runs_dir=runs_dir)
         advice = tr("the runs folder must be on a disk that the nodes share")
-        return [Finding(tr("runs folder"), False, found, advice)], False
+        return [HealthCheck(tr("runs folder"), False, found, advice)], False
     return _findings(report, runs_dir, folders)
 
 
 def _wait(job: str, log: Path) -> str:
-    """Wait until the report is complete, or cannot be any more; return Slurm's last word."""
+    """Wait until the report is complete or can no longer be; return the job's last state in Slurm."""
     said, since = "", None
     while True:
-        state, why = state_of(job)
-        if DONE in (end_of(log, END).decode("utf-8", "replace") if log.is_file() else ""):
+        state, why = job_state(job)
+        if DONE in (read_end(log, END).decode("utf-8", "replace") if log.is_file() else ""):
             return state
         now = f"{state} ({why})" if why else state
         if now != said:
-            say(tr("Slurm job {job}: {state}", job=job, state=now))
+            print_status(tr("Slurm job {job}: {state}", job=job, state=now))
             said = now
         if state not in (*ENDED, UNKNOWN):
             since = None
@@ -97,26 +97,26 @@ def _wait(job: str, log: Path) -> str:
             since = time.monotonic()
         elif time.monotonic() - since > LATE:
             return now
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
-def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Finding], bool]:
+def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[HealthCheck], bool]:
     lines = report.splitlines()
     said = {what: found.strip() for line in lines for what, tab, found in [line.partition("\t")] if tab}
-    inside = list(_inside(lines))
+    inside = list(_program_findings(lines))
     python, squeue = said.get("python", ""), said.get("squeue", "")
     findings = [
-        Finding(tr("node"), True, said.get("node", "")),
-        Finding("Python", python.startswith("Python"), f"{sys.executable}: {python}", _same("Python")),
-        Finding(
+        HealthCheck(tr("node"), True, said.get("node", "")),
+        HealthCheck("Python", python.startswith("Python"), f"{sys.executable}: {python}", _same_path_advice("Python")),
+        HealthCheck(
             tr("program"),
             bool(inside),
             tr("can be started")
             if inside
-            else last_words("\n".join(line for line in lines if "\t" not in line and line != DONE)),
-            _same(tr("the program")),
+            else last_line("\n".join(line for line in lines if "\t" not in line and line != DONE)),
+            _same_path_advice(tr("the program")),
         ),
-        Finding(
+        HealthCheck(
             tr("runs folder"),
             said.get("runs") == "yes",
             tr("{folder}: writable", folder=runs_dir) if said.get("runs") == "yes" else said.get("runs", ""),
@@ -127,22 +127,22 @@ def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Fi
         seen = said.get(f"data {folder}", "")
         ok = seen == str(folder)
         found = tr("{folder}: readable", folder=folder) if ok else seen
-        findings.append(Finding(tr("data folder"), ok, found, tr("the node cannot read the corpora there")))
+        findings.append(HealthCheck(tr("data folder"), ok, found, tr("the node cannot read the corpora there")))
     ok = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", squeue))
     found = tr("answers; the job's time runs out at {time}", time=squeue) if ok else squeue or tr("does not answer")
     advice = tr("without it, a worker learns its time limit only from Slurm's signal")
-    findings.append(Finding("squeue", ok, found, advice))
+    findings.append(HealthCheck("squeue", ok, found, advice))
     return [*findings, *inside], all(finding.ok for finding in findings)
 
 
-def _same(what: str) -> str:
+def _same_path_advice(what: str) -> str:
     return tr("{what} must be on the node, at the same path as here", what=what)
 
 
-def _inside(lines: list[str]) -> Iterator[Finding]:
-    """What the program itself found there."""
+def _program_findings(lines: list[str]) -> Iterator[HealthCheck]:
+    """Yield what the program itself found on the node."""
     for line in lines:
         with suppress(ValueError, TypeError):
-            found = Finding(**json.loads(line))
+            found = HealthCheck(**json.loads(line))
             if found.what not in ("python", "terminal"):
-                yield Finding(tr(found.what), found.ok, told(found.found), told(found.advice))
+                yield HealthCheck(tr(found.what), found.ok, told(found.found), told(found.advice))

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.base.clean import clean
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from engine.config import presets
-from tui_transformer.cli.commands import Group, command, examples
+from tui_transformer.cli.commands import CommandGroup, command, examples
 from tui_transformer.cli.options import Json, On, Set, preset_names
-from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
+from tui_transformer.cli.output import is_terminal, print_answer, print_columns, print_json, setting_text, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
 
-app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
@@ -47,7 +47,7 @@ def list_presets(json: Json = False) -> None:
     found = presets.list_presets()
     if json:
         for preset in found:
-            emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
+            print_json({"name": preset.name, "extends": preset.extends, "description": preset.description})
         return
     found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
     rows = [(preset.name, preset.extends or "", tr(preset.description)) for preset in found]
@@ -77,15 +77,15 @@ def show(
     """Show one preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides, sentence_of
-    from engine.config.model import numbered, parts_of
-    from engine.config.schemes import SCHEMES, in_words
-    from engine.config.toml import write
+    from engine.config.model import active_parts, layer_ranges
+    from engine.config.schemes import SCHEMES, describe_scheme
+    from engine.config.toml import config_toml
     from tui_transformer.lab.design.draft import cost
-    from tui_transformer.lab.formatting import memory, short
+    from tui_transformer.lab.formatting import memory, si_number
 
     preset = presets.find(name)
     config = presets.resolve(preset, on=on, overrides=parse_overrides(set_ or ()))
-    capabilities.require(config, tr("preset '{name}'", name=name))
+    capabilities.require_valid(config, tr("preset '{name}'", name=name))
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     found = cost(config)
@@ -99,17 +99,19 @@ def show(
             "flops_per_token": found.flops,
             "memory_bytes": found.memory,
         }
-        pictured = _pictured(config) if mask else ()
-        emit({"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)})
+        pictured = _mask_and_bias(config) if mask else ()
+        print_json(
+            {"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)}
+        )
         return
     if mask:
         print_columns([("#", f"{config.preset}: {tr(config.description)}")])
-        from tui_transformer.lab.play.pictures import Canvas, pictures
+        from tui_transformer.lab.play.pictures import PictureFormat, pictures
 
-        canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
+        canvas, console, screen = PictureFormat(), stdout(), is_terminal(sys.stdout)
         if screen:
             grey = console.color_system in ("256", "truecolor") and not console.no_color
-            canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
+            canvas = PictureFormat(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
         for picture in pictures(config.model, config.seed, canvas):
             console.print()
             console.print(picture, soft_wrap=not screen)
@@ -126,9 +128,9 @@ def show(
     ]
     settings = flatten(config.dump())
     kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
-    lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
-    for kind, places in config.model.kinds() if config.model.layers else ():
-        which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=numbered(places))
+    lines += [describe_scheme(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
+    for kind, places in config.model.layer_kinds() if config.model.layers else ():
+        which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=layer_ranges(places))
         lines.append(
             tr(
                 "{layers}: {attention} attention, position {position}",
@@ -137,7 +139,7 @@ def show(
                 position=kind.position,
             )
         )
-    for name, row in parts_of(config.model).items():
+    for name, row in active_parts(config.model).items():
         value = str(settings[f"model.{name}"])
         lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or tr(row.sentence)} ({row.citation})")
     if found is None:
@@ -145,36 +147,51 @@ def show(
             tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")
         )
     else:
-        parts = listed(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
-        said: dict[str, object] = {"parameters": found.parameters, "words": found.vocabulary.words, "parts": parts}
+        parts = comma_separated(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
+        said: dict[str, object] = {
+            "parameters": found.parameters,
+            "words": found.vocabulary.description,
+            "parts": parts,
+        }
         lines += [
             tr("at most {parameters:,} parameters with {words}: {parts}", **said)
             if found.vocabulary.at_most
             else tr("{parameters:,} parameters with {words}: {parts}", **said),
             tr(
                 "{short} per training token, about {memory} of memory",
-                short=short(found.flops, "FLOP"),
+                short=si_number(found.flops, "FLOP"),
                 memory=memory(found.memory),
             ),
         ]
     print_columns([("#", line) for line in lines])
-    answer()
-    answer(clean(write(config)), end="")
+    print_answer()
+    print_answer(clean(config_toml(config)), end="")
 
 
-def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
+def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
     """`mask`, a 0/1 row per query, and the first head's `bias`, null where unseen; an encoder's separately, and each
     kind of layer's.
     """
-    from tui_transformer.lab.play.pictures import KIND, Canvas, bias_values, drawn, stacks, starting_scheme, visible
+    from tui_transformer.lab.play.pictures import (
+        KIND,
+        PictureFormat,
+        bias_values,
+        drawn_positions,
+        initial_scheme,
+        stacks,
+        visibility_matrix,
+    )
 
     for stack in stacks(config.model, KIND):
-        n = drawn(stack.length, Canvas())
-        scheme = starting_scheme(config.model, stack, config.seed)
-        bias = None if scheme is None else bias_values(scheme, stack.see, n)
+        n = drawn_positions(stack.length, PictureFormat())
+        scheme = initial_scheme(config.model, stack, config.seed)
+        bias = None if scheme is None else bias_values(scheme, stack.visibility, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
         of = f" of {stack.layers}" if stack.layers else ""
-        yield f"{prefix}mask{of}", ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
+        yield (
+            f"{prefix}mask{of}",
+            ["".join("01"[cell] for cell in row) for row in visibility_matrix(stack.visibility, n)],
+        )
         yield f"{prefix}bias{of}", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
 
 
@@ -195,10 +212,10 @@ def diff_presets(
     changes = diff(presets.resolve(presets.find(a)), presets.resolve(presets.find(b)))
     if json:
         for key, (left, right) in changes.items():
-            emit({"key": key, a: left, b: right})
+            print_json({"key": key, a: left, b: right})
         return
     if not changes:
-        answer(tr("{a} and {b} train the same model in the same way", a=a, b=b))
+        print_answer(tr("{a} and {b} train the same model in the same way", a=a, b=b))
         return
     rows = [(key, setting_text(left), setting_text(right)) for key, (left, right) in changes.items()]
     print_columns([("", a, b), *rows])
@@ -216,4 +233,4 @@ def schema() -> None:
 
     found = RunConfig.model_json_schema(by_alias=True)
     found["properties"]["extends"] = {"type": "string", "description": tr("the preset that this config is based on")}
-    answer(json_text.dumps(found, indent=2))
+    print_answer(json_text.dumps(found, indent=2))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from engine.base.command_line import as_typed
+from engine.base.command_line import current_command_line
 from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
@@ -21,24 +21,24 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.model.devices import resolve_device
 from engine.proofs.device import attention, memory, networks, resuming, speed
-from engine.proofs.device.prove import BUDGET, Facts, Record, prove
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, Result, failed, judged
-from engine.runs.commands import Command, send
+from engine.proofs.device.prove import BUDGET, Facts, ProofRecord, run_proofs
+from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if
+from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
+from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_json, print_status
 from tui_transformer.cli.show.responsiveness import (
     SIZE,
-    endless,
-    in_own_process,
-    step_after,
+    endless_config,
     steps_per_second,
     studio_settings,
+    training_process,
+    wait_for_steps,
 )
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
 from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import BUSY, Training, await_start, enqueue
-from tui_transformer.languages import SETTINGS
+from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, enqueue
+from tui_transformer.languages import SETTINGS_VARIABLE
 
 FILE = Path("gpu-proof.json")
 FEWEST = 3  # equal rows that are merged into one
@@ -48,7 +48,7 @@ TICK = 0.01  # seconds between event-loop delay measurements
 # On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
 SLOWEST = 0.1  # seconds; the largest allowed p95 delay of the event loop
 SHARE = 0.8  # of the headless speed; the target is 0.95
-PATIENCE = 60.0  # seconds for a process to obey a command
+ANSWER_TIMEOUT = 60.0  # seconds for a process to obey a command
 
 
 def prove_all(*, device: str, out: Path, as_json: bool) -> int:
@@ -56,10 +56,10 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
         raise InputError(tr("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU"))
-    proofs, record = every_proof(), Record(out, settings())
+    proofs, record = every_proof(), ProofRecord(out, proof_settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
-        say(
+        print_status(
             tr(
                 "doctor: {number} of {total}, about {duration} left: {name}",
                 number=number,
@@ -69,22 +69,22 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
             )
         )
 
-    found: list[tuple[Proof, Result]] = []
-    for done in prove(proofs, str(where), record, begins=begins):
+    found: list[tuple[Proof, ProofResult]] = []
+    for done in run_proofs(proofs, str(where), record, begins=begins):
         if as_json and not found:
-            emit({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
+            print_json({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
         found.append(done)
         if as_json:
-            emit({"kind": "proof", **record.content["proofs"][-1]})
+            print_json({"kind": "proof", **record.content["proofs"][-1]})
     if not as_json:
-        answer(machine_line(record.content["machine"]))
-        answer()
+        print_answer(machine_line(record.content["machine"]))
+        print_answer()
         print_columns([(tr("proof"), tr("result"), tr("seconds"), tr("finding")), *rows(found)])
     counts, seconds = record.content["counts"], record.content["seconds"]
     if as_json:
-        emit({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
+        print_json({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
     said = tr("doctor: {passed} passed, {failed} failed, {skipped} skipped in {duration}; every figure is in {out}")
-    say(said.format(**counts, duration=duration(seconds), out=out))
+    print_status(said.format(**counts, duration=duration(seconds), out=out))
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
@@ -108,7 +108,7 @@ def machine_line(facts: Facts) -> str:
     return ", ".join(parts)
 
 
-def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
+def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]]:
     """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
@@ -141,18 +141,22 @@ def every_proof() -> list[Proof]:
         Proof(
             english("studio: a run trains in a thread alongside a live chart"),
             "studio",
-            studio,
+            prove_studio,
             seconds=35.0,
             limit=180.0,
         ),
         Proof(
-            english("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0
+            english("two runs on one device, in one process and in two"),
+            "queue",
+            prove_queue,
+            seconds=20.0,
+            limit=240.0,
         ),
         *speed.speed_proofs(),
     ]
 
 
-def settings() -> dict[str, object]:
+def proof_settings() -> dict[str, object]:
     return {
         "budget_seconds": BUDGET,
         "threads": THREADS,
@@ -171,16 +175,16 @@ def settings() -> dict[str, object]:
 def _endless(context: Context) -> RunConfig:
     """A run that continues until it is stopped; on a GPU at baseline size."""
     config = presets.resolve(presets.find("demo" if context.device == "cpu" else "baseline"))
-    return endless(with_value(config, "data.corpus_size", 100_000), threads=THREADS)
+    return endless_config(with_value(config, "data.corpus_size", 100_000), threads=THREADS)
 
 
-def studio(context: Context) -> Result:
+def prove_studio(context: Context) -> ProofResult:
     """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
-    os.environ[SETTINGS] = str(studio_settings(context.folder))
+    os.environ[SETTINGS_VARIABLE] = str(studio_settings(context.folder))
     config = _endless(context)
     beside, late, text = asyncio.run(_in_studio(context, config))
     run = enqueue(config, runs_dir=context.folder / "runs", name="headless", command="")
-    with in_own_process(run, context.device):
+    with training_process(run, context.device):
         headless = steps_per_second(run, WATCHED)
     slow, usual = sorted(late)[int(0.95 * len(late))], statistics.median(late)
     figures: dict[str, Figure] = {
@@ -199,7 +203,7 @@ def studio(context: Context) -> Result:
     if "tok/s" not in text:
         return failed(english("the Train pane does not show the run: {said}", said=said), **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
-    return judged(
+    return passed_if(
         well,
         said,
         english(
@@ -221,21 +225,21 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
     root.mkdir()
     app = Studio(runs_dir=root, device=context.device)
     async with app.run_test(size=SIZE):
-        app.post_message(DesignPane.Launch(config, as_typed(), "thread", "proof"))
+        app.post_message(DesignPane.LaunchRequested(config, current_command_line(), "thread", "proof"))
         began = time.monotonic()
-        while app.launches.here is None:
-            if time.monotonic() - began > PATIENCE:
+        while app.launches.local_run is None:
+            if time.monotonic() - began > ANSWER_TIMEOUT:
                 raise InputError(tr("the studio did not start the run"))
             await asyncio.sleep(0.05)
-        run = app.launches.here
+        run = app.launches.local_run
         late: list[float] = []
         try:
-            first, started = await asyncio.to_thread(step_after, run, 2)  # the first steps warm up
+            first, started = await asyncio.to_thread(wait_for_steps, run, 2)  # the first steps warm up
             while time.perf_counter() - started < WATCHED:
                 before = time.perf_counter()
                 await asyncio.sleep(TICK)
                 late.append(max(0.0, time.perf_counter() - before - TICK))
-            last, ended = await asyncio.to_thread(step_after, run, 0)
+            last, ended = await asyncio.to_thread(wait_for_steps, run, 0)
             from tui_transformer.studio.shared.textual_private import text_of
 
             text = text_of(app.screen)
@@ -244,7 +248,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
     return (last - first) / (ended - started), late, text
 
 
-def two_runs(context: Context) -> Result:
+def prove_queue(context: Context) -> ProofResult:
     """In one process a second run is refused; in the queue it waits until the device is free, then trains."""
     root = context.folder / "runs"
     root.mkdir()
@@ -258,23 +262,23 @@ def two_runs(context: Context) -> Result:
         )
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
     said: list[str] = []
-    with in_own_process(before, context.device) as process:
+    with training_process(before, context.device) as process:
         await_start(RunReader(before), process, 0)
         queued = queue.add(
             resuming.small_run(), runs_dir=root, name="second", command="", device=context.device, data_dir=None
         )
-        runner = threading.Thread(target=queue.work, args=(root, context.device, said.append), daemon=True)
+        runner = threading.Thread(target=queue.train_queued, args=(root, context.device, said.append), daemon=True)
         runner.start()
         began = time.monotonic()
         while not any("first" in line for line in said):
-            if time.monotonic() - began > PATIENCE:
+            if time.monotonic() - began > ANSWER_TIMEOUT:
                 raise InputError(english("the queue does not wait for the first run"))
             time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
-        send(before, Command.STOP)
-        process.wait(PATIENCE)
-        runner.join(2 * PATIENCE)
+        send(before, RunCommand.STOP)
+        process.wait(ANSWER_TIMEOUT)
+        runner.join(2 * ANSWER_TIMEOUT)
     ends = (RunReader(before).state, RunReader(queued).state)
     wrong = english(
         "while the first run was training, the states were {states}; at the end, {ends}",
@@ -282,12 +286,12 @@ def two_runs(context: Context) -> Result:
         ends=", ".join(ends),
     )
     right = english("a second thread is refused; a queued run waits for the device, then finishes")
-    return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
+    return passed_if(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
 def _second_thread(context: Context, root: Path) -> str:
     run = enqueue(_endless(context), runs_dir=root, name="thread", command="")
-    one, other = (Training("begin", run, device=context.device) for _ in range(2))
+    one, other = (TrainingThread("begin", run, device=context.device) for _ in range(2))
     one.start()
     try:
         other.start()
@@ -295,5 +299,5 @@ def _second_thread(context: Context, root: Path) -> str:
         return str(error)
     finally:
         one.stop(english("proved"))
-        one.join(PATIENCE)
+        one.join(ANSWER_TIMEOUT)
     return ""

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
-from engine.base.errors import InputError, nearest, one_of
-from engine.base.language import code, tr
+from engine.base.command_line import DEFAULT_RUNS_DIR
+from engine.base.errors import InputError, did_you_mean, join_or
+from engine.base.language import language_code, tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
-from tui_transformer.cli.output import say, tell
+from tui_transformer.cli.output import print_result, print_status
 from tui_transformer.lab.reports.formats import FORMATS
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -35,13 +35,13 @@ def report(
         ),
     ],
     format_: Annotated[
-        str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+        str, typer.Option("--format", "-f", help=f"{join_or(FORMATS)}.", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=tr("Output folder; defaults to reports/NAME."))
     ] = None,
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to reproduce it.
 
@@ -53,17 +53,17 @@ def report(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--format",
                 value=format_[:40],
-                known=one_of(FORMATS),
-                nearest=nearest(format_, FORMATS),
+                known=join_or(FORMATS),
+                nearest=did_you_mean(format_, FORMATS),
             )
         )
-    language = code()
+    language = language_code()
     named = resolve_names(runs, runs_dir)
-    from tui_transformer.lab.reports.report import make
+    from tui_transformer.lab.reports.report import write_report
 
-    main, files = make(named.entries, named.studies, kind=format_, language=language, out=out)
+    main, files = write_report(named.entries, named.studies, kind=format_, language=language, out=out)
     record = {"kind": "report", "format": format_, "language": language, "files": [str(path) for path in files]}
-    tell(record, clean_line(str(main)), as_json=json)
+    print_result(record, clean_line(str(main)), as_json=json)
     if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
         needs = "" if language == "en" else tr(" and the ctex package")
@@ -71,7 +71,7 @@ def report(
             tr("is installed") if shutil.which(engine) else tr("was not found on this machine; it comes with TeX Live")
         )
         folder, name = main.parent, main.name
-        say(
+        print_status(
             tr(
                 "a PDF needs {engine}{package} (the program {found}); run this twice: cd {folder} && {engine} {name}",
                 engine=engine,

@@ -18,16 +18,16 @@ from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.proofs.bench.cases import BenchmarkSpec, Measured
-from engine.proofs.bench.measure import Speed
+from engine.proofs.bench.cases import BenchmarkSpec, CaseResult
+from engine.proofs.bench.measure import Throughput
 from engine.runs.files import read_json
 from tui_transformer.lab.work.launch import enqueue, spawn
-from tui_transformer.languages import SETTINGS
+from tui_transformer.languages import SETTINGS_VARIABLE
 
 SIZE = (120, 36)  # columns and lines
 PAINTS = 5
 KEYS = 20  # of a turn
-PATIENCE = 90.0  # seconds for a step
+STEP_TIMEOUT = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
 HEADLESS, DETACHED, THREADED = english("headless"), english("detached"), english("in the studio")  # ways to train
 # Keys and what they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
@@ -49,7 +49,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         columns, lines = SIZE
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        variables = os.environ | {"TERM": "xterm-256color", SETTINGS: str(studio_settings(runs_dir))}
+        variables = os.environ | {"TERM": "xterm-256color", SETTINGS_VARIABLE: str(studio_settings(runs_dir))}
         command = [sys.executable, "-m", "tui_transformer", "--language", "en"]  # whose words are waited for
         command += ["--runs-dir", str(runs_dir), *arguments]
         self.process = subprocess.Popen(
@@ -103,50 +103,50 @@ def studio_settings(folder: Path) -> Path:
     return settings
 
 
-def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
+def studio_cases(w: BenchmarkSpec) -> Iterator[CaseResult]:
     """First paint; then steps per second headless, beside the studio, and in its thread, with key latency."""
     if not hasattr(os, "fork"):
         raise InputError(tr("--case studio needs a pseudo-terminal, which this system does not have"))
     times = []
     for i in range(PAINTS + 1):
-        w.said(tr("start {start} of {starts}", start=i, starts=PAINTS))
+        w.report(tr("start {start} of {starts}", start=i, starts=PAINTS))
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             with closing(Terminal(Path(folder))) as terminal:
                 terminal.wait_for(b"Playground")
                 times.append(1000 * (time.perf_counter() - started))
-    yield Measured(
+    yield CaseResult(
         english("studio"), english("time to first paint"), "ms", [_speed(english("first paint"), times[1:])]
     )  # the first reads the disk
     turns: dict[str, list[tuple[float, Keys]]] = {HEADLESS: [], DETACHED: [], THREADED: []}
     for i in range(w.rounds):
         kinds = list(turns)
         for kind in [*kinds[i % 3 :], *kinds[: i % 3]]:
-            w.said(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=told(kind)))
+            w.report(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=told(kind)))
             turns[kind].append(_turn(w, kind))
     speeds = [_speed(kind, [speed for speed, _ in turn]) for kind, turn in turns.items()]
-    yield Measured("studio", "training, fp32", "steps/s", speeds)
+    yield CaseResult("studio", "training, fp32", "steps/s", speeds)
     for name in (AXIS, HELP):
         found = []
         for kind in (DETACHED, THREADED):
             ordered = sorted(1000 * key for _, keys in turns[kind] for key in keys[name])
             for what, share in ((english("{case}, median"), 0.5), (english("{case}, 95th percentile"), 0.95)):
                 at = ordered[int(share * len(ordered))]
-                found.append(Speed(what.format(case=kind), at, ordered[0], ordered[-1], len(ordered)))
-        yield Measured("studio", name, "ms", found)
+                found.append(Throughput(what.format(case=kind), at, ordered[0], ordered[-1], len(ordered)))
+        yield CaseResult("studio", name, "ms", found)
 
 
-def _speed(name: str, values: list[float]) -> Speed:
-    return Speed(name, statistics.median(values), min(values), max(values), len(values))
+def _speed(name: str, values: list[float]) -> Throughput:
+    return Throughput(name, statistics.median(values), min(values), max(values), len(values))
 
 
 def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
     """Steps per second and key latencies of one training of `seconds`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        config = endless(w.config, precision="fp32", threads=w.threads)
+        config = endless_config(w.config, precision="fp32", threads=w.threads)
         run = enqueue(config, runs_dir=folder, name="run", command="bench")
-        with nullcontext() if kind == THREADED else in_own_process(run, str(w.device)):
+        with nullcontext() if kind == THREADED else training_process(run, str(w.device)):
             if kind == HEADLESS:
                 return steps_per_second(run, w.seconds), {}
             with closing(Terminal(folder, "--device", str(w.device))) as terminal:
@@ -155,10 +155,10 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
                 time.sleep(1.0)
                 if kind == THREADED:
                     terminal.press(b"r")  # resumes the run
-                return steps_per_second(run, w.seconds), _typed(terminal)
+                return steps_per_second(run, w.seconds), _measure_keys(terminal)
 
 
-def endless(config: RunConfig, **train: object) -> RunConfig:
+def endless_config(config: RunConfig, **train: object) -> RunConfig:
     """Return the config of a run that logs every step and does nothing but train until it is stopped."""
     tables = config.dump()
     tables["train"] |= {"steps": 10**6, **train}
@@ -169,7 +169,7 @@ def endless(config: RunConfig, **train: object) -> RunConfig:
 
 
 @contextmanager
-def in_own_process(run: Path, device: str) -> "Iterator[subprocess.Popen[bytes]]":
+def training_process(run: Path, device: str) -> "Iterator[subprocess.Popen[bytes]]":
     """Train an enqueued run in a process, which is killed at the end."""
     process = spawn("begin", run, device=device)
     try:
@@ -179,7 +179,7 @@ def in_own_process(run: Path, device: str) -> "Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
-def _typed(terminal: Terminal) -> Keys:
+def _measure_keys(terminal: Terminal) -> Keys:
     """Type keys while it trains, which costs steps; return how long each key took."""
     draw = random.Random(0)
     keys: Keys = {AXIS: [], HELP: []}
@@ -197,17 +197,17 @@ def _typed(terminal: Terminal) -> Keys:
 
 def steps_per_second(run: Path, seconds: float) -> float:
     """Watch a run for `seconds`, and at least `LEAST_STEPS`; return its steps per second."""
-    step_after(run, 2)  # the first steps warm up
-    first, started = step_after(run, 0)
+    wait_for_steps(run, 2)  # the first steps warm up
+    first, started = wait_for_steps(run, 0)
     step, now = first, started
     while now - started < seconds or step < first + LEAST_STEPS:
-        step, now = step_after(run, 0)
+        step, now = wait_for_steps(run, 0)
     return (step - first) / (now - started)
 
 
-def step_after(run: Path, steps: int) -> tuple[int, float]:
+def wait_for_steps(run: Path, steps: int) -> tuple[int, float]:
     """Wait for `steps` new steps and the next change; return that step and its time, or raise InputError."""
-    deadline, first, seen = time.perf_counter() + PATIENCE, None, None
+    deadline, first, seen = time.perf_counter() + STEP_TIMEOUT, None, None
     while time.perf_counter() < deadline:
         status = read_json(run / "status.json")
         step = int(status.get("step") or 0) if isinstance(status, dict) and status.get("state") == "running" else None
@@ -217,4 +217,4 @@ def step_after(run: Path, steps: int) -> tuple[int, float]:
                 return step, time.perf_counter()
             seen = step
         time.sleep(0.01)
-    raise InputError(tr("{name} did not complete a step within {patience:.0f} s", name=run.name, patience=PATIENCE))
+    raise InputError(tr("{name} did not complete a step within {patience:.0f} s", name=run.name, patience=STEP_TIMEOUT))

@@ -9,22 +9,22 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
-from engine.base.errors import InputError, listed
+from engine.base.command_line import DEFAULT_RUNS_DIR
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.runs import manage
-from engine.runs.reader import LIVE_STATES, STILL, RunReader, list_runs, no_runs
+from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
-from tui_transformer.lab.records.badges import badge, in_a_cell, marked, seen_of, worst_first
+from tui_transformer.cli.output import is_terminal, print_columns, print_json, print_result, print_status
+from tui_transformer.lab.records.badges import acknowledged_badges, badge, cell_text, mark_if_seen, worst_first
 from tui_transformer.lab.records.run_files import RunFiles
-from tui_transformer.lab.records.seen import acknowledged
+from tui_transformer.lab.records.seen import find_warnings
 
 FROM = tr("from")
 HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
-LOOK = 0.2  # seconds between polls
+POLL_INTERVAL = 0.2  # seconds between polls
 
 
 @command(160)
@@ -34,16 +34,16 @@ LOOK = 0.2  # seconds between polls
         "runs --json": tr("List all runs as JSON, for a program."),
     }
 )
-def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
+def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     """List runs with their state, score and any problems."""
     readers = list_runs(runs_dir)
     described = [_described(reader) for reader in readers]
     if json:
         for record, _ in described:
-            emit(record)
+            print_json(record)
         return
     if not readers:
-        say(no_runs(runs_dir))
+        print_status(no_runs(runs_dir))
         return
     rows = [HEAD, *(row for _, row in described)]
     if not any(row[HEAD.index(FROM)] for row in rows[1:]):  # few folders have runs that start from another
@@ -51,7 +51,7 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
-            say(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
+            print_status(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -82,26 +82,26 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
         "–" if loss is None else f"{loss:.4f}",
         "–" if perplexity is None else f"{perplexity:.3f}",
         str(preset),
-        born.origin.shown if born.origin is not None else "",
-        in_a_cell(badges, checked=checked, seen=seen_of(badges, reader.notes)),
+        born.origin.label if born.origin is not None else "",
+        cell_text(badges, checked=checked, seen=acknowledged_badges(badges, reader.notes)),
     )
     return record, row
 
 
-def _settle(readers: Iterable[RunReader]) -> None:
+def _wait_for_liveness(readers: Iterable[RunReader]) -> None:
     """Wait: whether a run on another host is alive only shows after a while."""
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
-        names = listed(clean_line(reader.name) for reader in doubted)
-        say(
+        names = comma_separated(clean_line(reader.name) for reader in doubted)
+        print_status(
             tr(
                 "{names}: on another machine; waiting up to {seconds:.0f} s for signs of activity",
                 names=names,
-                seconds=STILL,
+                seconds=LOST_AFTER,
             )
         )
     while any(reader.liveness() == "unknown" for reader in doubted):
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
 @command(190)
@@ -114,14 +114,16 @@ def rename(
     run: RunArgument,
     name: Annotated[str, typer.Argument(help=tr("The new name."))],
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Rename a run. Live runs cannot be renamed."""
     reader = RunReader.resolve(run, runs_dir)
-    _settle([reader])
+    _wait_for_liveness([reader])
     path = manage.rename(reader, name)
     record = {"run": path.name, "was": reader.name, "path": str(path)}
-    tell(record, clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name)), as_json=json)
+    print_result(
+        record, clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name)), as_json=json
+    )
 
 
 @command(200)
@@ -134,21 +136,21 @@ def delete(
     run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Delete runs and their checkpoints. Live runs cannot be deleted."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
-    names = listed(reader.name for reader in readers)
+    names = comma_separated(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
             raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
         asked = tr("delete {names} with all checkpoints? [y/N] ", names=names)
         if input(asked).strip().lower() not in ("y", "yes"):
             return
-    _settle(readers)
+    _wait_for_liveness(readers)
     for reader in readers:
         manage.delete(reader)
-        tell({"deleted": reader.name}, clean_line(tr("deleted {name}", name=reader.name)), as_json=json)
+        print_result({"deleted": reader.name}, clean_line(tr("deleted {name}", name=reader.name)), as_json=json)
 
 
 @command(210)
@@ -170,20 +172,20 @@ def note(
     ] = None,
     unseen: Annotated[list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as unseen."))] = None,
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Show or change a run's notes and tags, and which of its warnings are marked as seen."""
     reader = RunReader.resolve(run, runs_dir)
     if text is None and not (tag or untag or seen or unseen):
         notes = reader.notes
     else:
-        see, unsee = acknowledged(reader, seen or []), acknowledged(reader, unseen or [])
+        see, unsee = find_warnings(reader, seen or []), find_warnings(reader, unseen or [])
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [], see=see, unsee=unsee)
-    known = seen_of(RunFiles(reader.path).badges, notes)
+    known = acknowledged_badges(RunFiles(reader.path).badges, notes)
     parts = (
         notes.text,
         " ".join(f"#{tag}" for tag in notes.tags),
-        " ".join(marked(badge(n).called, seen=True) for n in known),
+        " ".join(mark_if_seen(badge(n).display_name, seen=True) for n in known),
     )
     shown = "\n".join(part for part in parts if part)
     none = tr(
@@ -192,4 +194,4 @@ def note(
         command=reader.command("note", tr("what you saw"), "--tag", "good"),
     )
     record = {"run": reader.name, "text": notes.text, "tags": notes.tags} | ({"seen": known} if known else {})
-    tell(record, shown or none, as_json=json)
+    print_result(record, shown or none, as_json=json)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from engine.base.errors import InputError, nearest, one_of, refused
+from engine.base.errors import InputError, did_you_mean, join_or, write_error
 from engine.base.language import tr
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.output import answer
+from tui_transformer.cli.output import print_answer
 
 
 @command(260)
@@ -38,25 +38,25 @@ def schema(
     from engine.runs.files import write_json
     from engine.runs.records import SCHEMAS
     from tui_transformer.lab.work.record import SUFFIX
-    from tui_transformer.lab.work.study import StudyFile
+    from tui_transformer.lab.work.study import StudyFileModel
 
-    known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFile}
+    known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFileModel}
     if file is not None and file not in known:
         raise InputError(
             tr(
                 "no schema for '{file}'{nearest}",
                 file=file[:80],
-                nearest=nearest(file, known) or tr("; choose {known}", known=one_of(known)),
+                nearest=did_you_mean(file, known) or tr("; choose {known}", known=join_or(known)),
             )
         )
     found = {name: TypeAdapter(kind).json_schema(by_alias=True) for name, kind in known.items() if file in (None, name)}
     if out is None:
-        answer(json.dumps(found if file is None else found[file], indent=2))
+        print_answer(json.dumps(found if file is None else found[file], indent=2))
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, one in found.items():
             write_json(out / f"{name}.schema.json", one)
-            answer(str(out / f"{name}.schema.json"))
+            print_answer(str(out / f"{name}.schema.json"))
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=error.filename or out), error) from None
+        raise write_error(tr("cannot write {filename}", filename=error.filename or out), error) from None

@@ -9,14 +9,23 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
-from engine.proofs.verify.finding import Finding
+from engine.proofs.verify.finding import ClaimFinding
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
+from tui_transformer.cli.output import (
+    ExitCode,
+    is_terminal,
+    pad_to_width,
+    print_answer,
+    print_badges,
+    print_json,
+    show_progress,
+    stdout,
+)
 
 SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
 WIDTH = 14  # columns of the longest claim's name
@@ -34,30 +43,30 @@ def verify(
     steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help=tr("Training steps to repeat."))] = 20,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Rescore, retrain and rehash a run to confirm its numbers. Exit code 1 if anything differs."""
     reader = RunReader.resolve(run, runs_dir)
-    stamp(reader)
-    with loading(tr("loading the engine")):
+    print_badges(reader)
+    with show_progress(tr("loading the engine")):
         from engine.proofs.verify.claims import verify as claims_of
 
     findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
     counts: Counter[str] = Counter()
     while True:
         # Show activity on a terminal: scoring again takes as long as it first did.
-        with loading(tr("checking")) if is_terminal(sys.stdout) and not json else nullcontext():
+        with show_progress(tr("checking")) if is_terminal(sys.stdout) and not json else nullcontext():
             finding = next(findings, None)
         if finding is None:
             break
         counts[finding.result.value] += 1
         if json:
-            emit({"kind": "claim", "run": reader.name, **asdict(finding)})
+            print_json({"kind": "claim", "run": reader.name, **asdict(finding)})
         else:
             _show(finding)
     if json:
-        emit({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
+        print_json({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
         return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
     not_here = tr("; {counts} could not be checked here", counts=counts["unchecked"]) if counts["unchecked"] else ""
     if counts["differs"]:
@@ -69,9 +78,9 @@ def verify(
             total=counts.total(),
             unchecked=not_here,
         )
-        answer(clean_line(said))
+        print_answer(clean_line(said))
         return ExitCode.FAILED
-    answer(
+    print_answer(
         clean_line(
             trn(
                 "{name}: no differences, {n} claim confirmed{unchecked}",
@@ -85,9 +94,9 @@ def verify(
     return ExitCode.DONE
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: ClaimFinding) -> None:
     from rich.text import Text
 
     sign, style = SIGNS[finding.result.value]
-    said = clean_line(f"{padded(told(finding.claim), WIDTH)}  {finding.text}")
+    said = clean_line(f"{pad_to_width(told(finding.claim), WIDTH)}  {finding.text}")
     stdout().print(Text.assemble((f"{sign} ", style), said))

@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from engine.base.clean import clean_line
-from engine.base.command_line import RUNS, as_typed, command_line
-from engine.base.errors import InputError, listed, no_process, refused
+from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
+from engine.base.errors import InputError, comma_separated, process_start_error, write_error
 from engine.base.language import tr, trn
 from engine.base.plain_files import read_plain
 from engine.base.recorded_text import told
@@ -38,60 +38,60 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import (
     ExitCode,
-    answer,
-    complain,
-    emit,
     is_terminal,
-    loading,
+    print_answer,
     print_columns,
-    say,
+    print_error,
+    print_json,
+    print_result,
+    print_status,
     setting_text,
-    tell,
+    show_progress,
     warn,
 )
-from tui_transformer.cli.run.run import listening
-from tui_transformer.cli.work.study_progress import Board, audience, cell_record, how_it_stands
-from tui_transformer.cli.work.workers import LOCAL, require_way, show, slurm_options, start
+from tui_transformer.cli.run.run import handle_signals
+from tui_transformer.cli.work.study_progress import StudyProgress, cell_record, progress_listener, status_text
+from tui_transformer.cli.work.workers import LOCAL, require_launcher, show, slurm_options, start
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import LOSS, read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
-from tui_transformer.lab.analysis.power import known_sd, power_sentence
-from tui_transformer.lab.analysis.statistics import detectable
-from tui_transformer.lab.formatting import about, memory, short
+from tui_transformer.lab.analysis.power import power_sentence, similar_studies_sd
+from tui_transformer.lab.analysis.statistics import detectable_difference
+from tui_transformer.lab.formatting import memory, rough_duration, si_number
 from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.clusters import Workers
-from tui_transformer.lab.work.launch import detached
-from tui_transformer.lab.work.logs import last_words_in
-from tui_transformer.lab.work.plan import Plan, measured, plan_of
+from tui_transformer.lab.work.launch import start_detached
+from tui_transformer.lab.work.logs import last_log_line
+from tui_transformer.lab.work.plan import Plan, make_plan, measure_plan
 from tui_transformer.lab.work.record import (
     ABSENT,
     SKIPPED,
     THREADS,
     CellStatus,
-    directories,
-    gone_on_with,
-    is_run,
-    look_at_all,
-    only_runner,
+    cell_directories,
+    cell_statuses,
+    is_being_run,
+    resumed_study,
     stop_file,
     study_file,
+    study_lock,
     trained_seconds,
     write,
 )
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import (
     FEWER,
-    LONG,
-    Cell,
+    LONG_SECONDS,
     Change,
     Study,
+    StudyCell,
+    parse_study,
+    read_started_study,
     read_study,
-    recorded,
     shipped_studies,
-    study_of,
 )
 
-MEASURED = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
+PLAN_REQUEST_KEYS = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan
 MOST_SHOWN = 10  # seeds
 
@@ -162,7 +162,7 @@ def ablate(
     list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     plan_file: Annotated[Path | None, typer.Option("--plan", hidden=True)] = None,
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Train variants of one base with several seeds. To continue an interrupted study, run the same command again."""
@@ -173,7 +173,7 @@ def ablate(
         raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     own = {"--jobs": jobs, "--skip-failed": skip_failed, "--detach": detach}
-    require_way(via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address})
+    require_launcher(via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address})
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     elsewhere = None
     if via != LOCAL:
@@ -181,8 +181,8 @@ def ablate(
         count = len(more) if via == "ssh" else workers or 1
         elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere, plan_file)
-    with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
-        with loading(tr("measuring one step of each variant")):
+    with nullcontext() if dry_run else study_lock(runs_dir, asked.name):
+        with show_progress(tr("measuring one step of each variant")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
         if elsewhere is not None:
@@ -194,7 +194,7 @@ def ablate(
                         "{n} runs failed; --retry-failed retries them",
                         len(left),
                     )
-                    complain(said)
+                    print_error(said)
                 return ExitCode.FAILED if left else ExitCode.DONE
             show(elsewhere, as_json=json)
         if dry_run:
@@ -213,15 +213,15 @@ def _list(*, as_json: bool) -> None:
         rows.append((name, study.base, str(len(study.variants)), tr(study.description)))
         if as_json:
             variants = [variant.name for variant in study.variants]
-            emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
+            print_json({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
     if not as_json:
         print_columns(rows)
 
 
 def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
     """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists."""
-    before = recorded(options.runs_dir, asked.name)
-    study = asked if before is None else gone_on_with(asked, before)
+    before = read_started_study(options.runs_dir, asked.name)
+    study = asked if before is None else resumed_study(asked, before)
     if before is not None and len(study.seeds) > len(before.seeds):
         added = len(study.seeds) - len(before.seeds)
         warn(
@@ -234,9 +234,9 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
             )
         )
     cells = study.cells()
-    paths = directories(study.name, cells, options.runs_dir)
+    paths = cell_directories(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
-    for standing in look_at_all(cells, paths):
+    for standing in cell_statuses(cells, paths):
         if standing.state != "finished":
             todo += 1
         elif seconds := trained_seconds(standing.path):
@@ -248,13 +248,13 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
-    plan = measured(
+    plan = measure_plan(
         study,
         device=device,
         jobs=options.jobs,
         cells=max(1, todo),
         took=took,
-        known=_planned(options.plan),
+        known=_read_plan(options.plan),
         data_dir=options.data_dir,
     )
     if options.workers is not None:
@@ -262,15 +262,15 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     if not chosen:
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
         cells = study.cells()
-    standings = look_at_all(cells, paths)
-    if before is None and not study.seeds_given and plan.seconds_for(standings) > LONG:
+    standings = cell_statuses(cells, paths)
+    if before is None and not study.seeds_given and plan.seconds_for(standings) > LONG_SECONDS:
         warn(tr("{n} seeds would take over an hour; --seeds {n} trains them anyway", n=len(study.seeds)))
         study = replace(study, seeds=FEWER)
         standings = [standing for standing in standings if standing.cell.seed in FEWER]
     return study, plan, standings
 
 
-def _planned(file: Path | None) -> Plan:
+def _read_plan(file: Path | None) -> Plan:
     """Read an earlier plan; an empty one if there is none, or it cannot be read."""
     try:
         return Plan.read(json_text.loads(read_plain(file, MOST_PLANNED))) if file is not None else Plan()
@@ -286,7 +286,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     primary = study.primary or baseline.config.evaluation.select
     seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
     size = len(study.seeds), len(study.variants)
-    sd = known_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
+    sd = similar_studies_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
     power = power_sentence(*size, sd)
     if options.as_json:
         record = {
@@ -296,7 +296,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
             "baseline": study.baseline,
             "primary": primary,
             "seeds": list(study.seeds),
-            "detectable_sd": detectable(*size) if size[0] > 1 else None,
+            "detectable_sd": detectable_difference(*size) if size[0] > 1 else None,
             "power": power,
             "runs": len(standings),
             "to_run": len(todo),
@@ -308,14 +308,18 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
             "cells": [cell_record(standing) for standing in standings],
             **plan.dump(),
         }
-        emit(record)
+        print_json(record)
         return
-    for text in dict.fromkeys(found.words for c in first.values() for found in lint(c.config)):
+    for text in dict.fromkeys(found.message for c in first.values() for found in lint(c.config)):
         warn(text)
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
-    seeds = listed(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
+    seeds = (
+        comma_separated(map(str, study.seeds))
+        if len(study.seeds) <= MOST_SHOWN
+        else tr("{n} in total", n=len(study.seeds))
+    )
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
-    answer(
+    print_answer(
         tr(
             "study {name} on {base}: {variants} × {n} ({seeds}){stages} = {runs}{done}",
             name=study.name,
@@ -329,18 +333,28 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         ),
         flush=True,
     )
-    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
+    print_answer(
+        tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True
+    )
     if power:
-        answer(power, flush=True)
+        print_answer(power, flush=True)
     head = (tr("VARIANT"), tr("PARAMETERS"), tr("PER RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
     rows = [head]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = listed(known) or (told("unknown") if expect else "")  # leaves out unknowns, unless all are unknown
+        expected = comma_separated(known) or (
+            told("unknown") if expect else ""
+        )  # leaves out unknowns, unless all are unknown
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append(
-            (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
+            (
+                name,
+                si_number(price.parameters),
+                f"≈ {rough_duration(price.seconds)}",
+                expected,
+                _differs(cell, baseline, first),
+            )
         )
     print_columns(rows)
     if not todo:
@@ -348,12 +362,12 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     at_once = trn(
         "{jobs} at a time, {n} thread each", "{jobs} at a time, {n} threads each", plan.threads, jobs=plan.jobs
     )
-    cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
-    answer(
+    cost = tr("≈ {about} and {memory} of disk", about=rough_duration(seconds), memory=memory(disk))
+    print_answer(
         tr(
             "{runs} to run on {devices}, {at_once}: {cost}",
             runs=len(todo),
-            devices=listed(plan.devices),
+            devices=comma_separated(plan.devices),
             at_once=at_once,
             cost=cost,
         ),
@@ -372,7 +386,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         )
 
 
-def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
+def _differs(cell: StudyCell, baseline: StudyCell, first: Mapping[tuple[str, str], StudyCell]) -> str:
     if cell.variant == baseline.variant:
         return tr("of the baseline") if cell.stage else tr("the baseline")
     other = first.get((baseline.variant, cell.stage))
@@ -381,16 +395,16 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
     found = []
     if cell.begins_with != other.begins_with:
         found.append(
-            tr("starts from {origin}", origin=cell.begins_with) if cell.after else tr("starts from fresh weights")
+            tr("starts from {origin}", origin=cell.begins_with) if cell.parent_cell else tr("starts from fresh weights")
         )
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
-    return listed(found)
+    return comma_separated(found)
 
 
-def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
+def _changed(baseline: StudyCell, cell: StudyCell) -> dict[str, Change]:
     """Return the settings that differ; which run a stage starts from is not one."""
-    staged = baseline.after or cell.after
+    staged = baseline.parent_cell or cell.parent_cell
     found = diff(baseline.config, cell.config)
     return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}
 
@@ -402,20 +416,20 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
     try:
         write_atomic(planned, json_text.dumps(plan.dump()))
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=error.filename or planned), error) from None
+        raise write_error(tr("cannot write {filename}", filename=error.filename or planned), error) from None
     words = ["ablate", "--study", str(file), "--device", options.device, "--plan", str(planned)]
     words += ["--jobs", str(plan.jobs), "--runs-dir", str(runs_dir.resolve())]
     words += [f"--{options.failed}-failed"] if options.failed else []
     words += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
-        process = detached(log, *words)
+        process = start_detached(log, *words)
     except OSError as error:
-        raise no_process(error) from None
-    while process.poll() is None and not is_run(runs_dir, name):
+        raise process_start_error(error) from None
+    while process.poll() is None and not is_being_run(runs_dir, name):
         time.sleep(0.05)
     if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # these may mean that nothing was left to do
         raise InputError(
-            tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
+            tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_log_line(log)))
         )
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
@@ -425,7 +439,7 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
         pid=process.pid,
         shown=shown,
     )
-    tell(record, text, as_json=options.as_json)
+    print_result(record, text, as_json=options.as_json)
     return ExitCode.DONE
 
 
@@ -437,15 +451,18 @@ def measure_study(data_dir: DataDir = None) -> None:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):
         asked = None
-    if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
+    if not isinstance(asked, dict) or asked.keys() != PLAN_REQUEST_KEYS or not isinstance(asked["study"], str):
         raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
-    study, known = study_of(parse(asked.pop("study").encode(), "study"), Path("study")), Plan.read(asked.pop("known"))
-    emit(plan_of(study, **asked, known=known, data_dir=data_dir).dump())
+    study, known = (
+        parse_study(parse(asked.pop("study").encode(), "study"), Path("study")),
+        Plan.read(asked.pop("known")),
+    )
+    print_json(make_plan(study, **asked, known=known, data_dir=data_dir).dump())
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:
     """Run a study; the first signal asks the cells to save a checkpoint and stop."""
-    with audience(Board(plan, before), as_json=options.as_json) as shown:
+    with progress_listener(StudyProgress(plan, before), as_json=options.as_json) as shown:
         runner = Runner(
             study.name,
             [standing.cell for standing in before],
@@ -456,9 +473,9 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             plan.devices,
             plan.jobs,
             retry_failed=options.failed == "retry",
-            command=as_typed(),
+            command=current_command_line(),
         )
-        with listening(lambda number: runner.stop()) as heard:
+        with handle_signals(lambda number: runner.stop()) as heard:
             standings = runner.run()
     undone = [standing for standing in standings if standing.state != "finished"]
     failed = [standing for standing in undone if standing.state in ("failed", SKIPPED)]
@@ -466,12 +483,12 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
     if options.as_json:
         state = "finished" if not undone else "interrupted" if heard else "unfinished"
         counts = {"runs": len(standings), "finished": done, "failed": len(failed)}
-        emit({"kind": "study", "name": study.name, "state": state, **counts})
+        print_json({"kind": "study", "name": study.name, "state": state, **counts})
     if heard:
         words: list[str | Path] = ["ablate", "--study", study_file(options.runs_dir, study.name)]
         words += ["--jobs", str(options.jobs)] if options.jobs is not None else []
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
-        say(
+        print_status(
             tr(
                 "{signal}: {done} of {total} runs are done; to continue, run the same command again, or {again}",
                 signal=signal.Signals(heard[0]).name,
@@ -485,17 +502,17 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = "; " + (tr("its folder is gone") if gone else told(last_words_in(standing.path / "log.txt")))
-        complain(
+            more = "; " + (tr("its folder is gone") if gone else told(last_log_line(standing.path / "log.txt")))
+        print_error(
             tr(
                 "run '{name}': {standing}{more}",
                 name=standing.cell.name,
-                standing=how_it_stands(standing),
+                standing=status_text(standing),
                 more=more,
             )
         )
     if failed and options.failed != "skip":
-        say(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
+        print_status(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
         entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
@@ -503,7 +520,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         sys.stdout.write(study_text(entries, file, width=width) + "\n")
         table = command_line("compare", study.name, runs_dir=options.runs_dir)
-        answer(
+        print_answer(
             tr(
                 "{done} of {total} runs done; to compare them: {command}",
                 done=done,

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from engine.base.command_line import RUNS
+from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
-from tui_transformer.cli.output import answer, emit, print_columns, say, tell
+from tui_transformer.cli.output import print_answer, print_columns, print_json, print_result, print_status
 from tui_transformer.cli.run.run import known_device
-from tui_transformer.lab.formatting import about, duration, seconds_of
+from tui_transformer.lab.formatting import duration, parse_duration, rough_duration
 from tui_transformer.lab.work import queue as waiting_line
-from tui_transformer.lab.work.clock import Clock, seconds_until
-from tui_transformer.lab.work.line import Line, Turn
+from tui_transformer.lab.work.clock import Deadline, seconds_until
+from tui_transformer.lab.work.line import DeviceQueue, QueuePosition
 
 
 @command(50)
@@ -37,28 +37,28 @@ def queue(
     list_: Annotated[bool, typer.Option("--list", help=tr("List the queued runs in turn order; train none."))] = False,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
-    longest = None if limit is None else seconds_of(limit)
-    clock = Clock(None if until is None else seconds_until(until, datetime.now()))
+    longest = None if limit is None else parse_duration(limit)
+    clock = Deadline(None if until is None else seconds_until(until, datetime.now()))
     device = known_device(device)
     if list_:
         _list_queue(runs_dir, device, as_json=json)
         return
     runs_dir.mkdir(parents=True, exist_ok=True)
-    done = waiting_line.work(
+    done = waiting_line.train_queued(
         runs_dir,
         device,
-        lambda text: tell({"kind": "queue", "text": text}, text, as_json=json),
+        lambda text: print_result({"kind": "queue", "text": text}, text, as_json=json),
         limit=longest,
         stay=stay,
-        time_is_up=clock.look,
+        time_is_up=clock.check,
     )
     if json:
         return
     if clock.is_up:
-        answer(
+        print_answer(
             trn(
                 "time is up; trained {n} run on {device}",
                 "time is up; trained {n} runs on {device}",
@@ -67,25 +67,33 @@ def queue(
             )
         )
     else:
-        answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
+        print_answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
 HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
 
 
 def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
-    line = Line(runs_dir, device)
-    line.look()
-    used, rows = line.used, [HEAD]
-    turns = [*(Turn(entry, 0, 0.0) for entry in line.at_work), *line.turns()]
+    line = DeviceQueue(runs_dir, device)
+    line.refresh()
+    used, rows = line.seconds_by_owner, [HEAD]
+    turns = [*(QueuePosition(entry, 0, 0.0) for entry in line.training), *line.positions()]
     for entry, place, wait_ in turns:
         seconds = used.get(entry.owner, 0.0)
         record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
         if as_json:
-            emit({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
-        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_) if wait_ else "–"
+            print_json({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
+        starts = (
+            told(entry.state)
+            if not place
+            else tr("unknown")
+            if wait_ is None
+            else rough_duration(wait_)
+            if wait_
+            else "–"
+        )
         rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
     if not as_json and len(rows) > 1:
         print_columns(rows)
     elif not as_json:
-        say(tr("no run is waiting for {device}", device=device))
+        print_status(tr("no run is waiting for {device}", device=device))

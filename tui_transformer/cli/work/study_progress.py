@@ -12,22 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.base.clean import clean_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
-from tui_transformer.cli.output import emit, is_terminal, say, stderr
+from tui_transformer.cli.output import is_terminal, print_json, print_status, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.work.plan import Plan
 from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, Verb
-from tui_transformer.lab.work.runner import Audience
+from tui_transformer.lab.work.runner import RunnerListener
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
 LOADING = dict.fromkeys(("queued", "starting"), english("loading"))
 WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 
-class Board:
-    """What is known about all cells, seeds first; every look gives the time left."""
+class StudyProgress:
+    """What is known about all cells, and the time left according to that."""
 
     def __init__(
         self, plan: Plan, standings: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic
@@ -37,7 +37,7 @@ class Board:
         self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
         self._began, self._before = clock(), self._work_done(self._left_out)
 
-    def see(self, standings: Sequence[CellStatus]) -> None:
+    def update(self, standings: Sequence[CellStatus]) -> None:
         self._cells |= {standing.cell.name: standing for standing in standings}
 
     @property
@@ -60,7 +60,7 @@ class Board:
         return self._work_done(()) / whole if whole else 1.0
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until all is done: as planned, then at the measured pace."""
         open_ = [
             standing
@@ -74,7 +74,7 @@ class Board:
         return planned * passed * self.plan.jobs / went
 
 
-def how_it_began(standing: CellStatus, verb: Verb) -> str:
+def start_text(standing: CellStatus, verb: Verb) -> str:
     texts = {
         "resume": tr("resumes at step {step:,}", step=standing.step),
         "wait": tr("is already running"),
@@ -83,7 +83,7 @@ def how_it_began(standing: CellStatus, verb: Verb) -> str:
     return texts.get(verb, tr("begins"))
 
 
-def how_it_stands(standing: CellStatus) -> str:
+def status_text(standing: CellStatus) -> str:
     where = tr("step {step:,} of {steps:,}", step=standing.step, steps=standing.steps)
     loss = tr(", validation loss {loss:.4f}", loss=standing.loss) if standing.loss is not None else ""
     texts = {
@@ -102,38 +102,38 @@ def how_it_stands(standing: CellStatus) -> str:
     return said
 
 
-class Lines(Audience):
+class ProgressLines(RunnerListener):
     """Reports when a cell begins or ends, and every half minute: as lines, or as a JSON object per cell."""
 
-    def __init__(self, board: Board, *, as_json: bool) -> None:
+    def __init__(self, board: StudyProgress, *, as_json: bool) -> None:
         self._board, self._as_json, self._said = board, as_json, time.monotonic()
 
-    def begun(self, cell: CellStatus, verb: Verb) -> None:
-        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+    def on_begin(self, cell: CellStatus, verb: Verb) -> None:
+        said = tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb))
         self._tell({**cell_record(cell), "event": verb}, said)
 
-    def ended(self, cell: CellStatus) -> None:
-        self._board.see([cell])
+    def on_end(self, cell: CellStatus) -> None:
+        self._board.update([cell])
         said = tr(
             "{name}: {state} ({finished} of {total} done)",
             name=cell.cell.name,
-            state=how_it_stands(cell),
+            state=status_text(cell),
             finished=self._board.finished,
             total=self._board.total,
         )
         self._tell({**cell_record(cell), "event": "ended"}, said)
 
-    def looked(self, going: Sequence[CellStatus]) -> None:
-        self._board.see(going)
+    def on_poll(self, going: Sequence[CellStatus]) -> None:
+        self._board.update(going)
         if not going or time.monotonic() - self._said < PLAIN_INTERVAL:
             return
-        self._said, left = time.monotonic(), self._board.left
+        self._said, left = time.monotonic(), self._board.seconds_left
         if self._as_json:
             for cell in going:
-                emit({**cell_record(cell), "event": "progress", "study_seconds_left": left})
+                print_json({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
-        at_work = listed(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
-        say(
+        at_work = comma_separated(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
+        print_status(
             tr(
                 "{finished} of {total} done; {running}; {duration} left",
                 finished=self._board.finished,
@@ -145,9 +145,9 @@ class Lines(Audience):
 
     def _tell(self, record: Mapping[str, object], text: str) -> None:
         if self._as_json:
-            emit(record)
+            print_json(record)
         else:
-            say(text)
+            print_status(text)
 
 
 def cell_record(standing: CellStatus) -> dict[str, object]:
@@ -158,7 +158,7 @@ def cell_record(standing: CellStatus) -> dict[str, object]:
         "variant": cell.variant,
         "seed": cell.seed,
         "path": str(standing.path),
-        **({"stage": cell.stage, "after": cell.after} if cell.stage or cell.after else {}),
+        **({"stage": cell.stage, "after": cell.parent_cell} if cell.stage or cell.parent_cell else {}),
         "state": standing.state,
         "step": standing.step,
         "steps": standing.steps,
@@ -168,33 +168,33 @@ def cell_record(standing: CellStatus) -> dict[str, object]:
     }
 
 
-class Screen(Audience):
+class ProgressBars(RunnerListener):
     """A bar for the study and one per running cell; finished cells become lines above."""
 
-    def __init__(self, board: Board, live: Live) -> None:
+    def __init__(self, board: StudyProgress, live: Live) -> None:
         self._board, self._live = board, live
 
-    def begun(self, cell: CellStatus, verb: Verb) -> None:
+    def on_begin(self, cell: CellStatus, verb: Verb) -> None:
         if verb != "create":  # its bar shows that; a resumed or found cell gets a line
-            said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+            said = tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb))
             self._live.console.print(Text(clean_line(said)))
 
-    def ended(self, cell: CellStatus) -> None:
-        self._board.see([cell])
-        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_stands(cell))
+    def on_end(self, cell: CellStatus) -> None:
+        self._board.update([cell])
+        said = tr("{name}: {state}", name=cell.cell.name, state=status_text(cell))
         self._live.console.print(Text(clean_line(said)))
 
-    def looked(self, going: Sequence[CellStatus]) -> None:
-        self._board.see(going)
-        self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
+    def on_poll(self, going: Sequence[CellStatus]) -> None:
+        self._board.update(going)
+        self._live.update(progress_table(self._board, going) if going else Text(""), refresh=True)
 
 
-def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
+def progress_table(board: StudyProgress, going: Sequence[CellStatus]) -> RenderableType:
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
     grid.add_column(no_wrap=True, justify="right")
-    left = tr("{duration} left", duration=duration(board.left))
+    left = tr("{duration} left", duration=duration(board.seconds_left))
     whole = tr(
         "{share:4.0%} · {finished} of {total} runs done · {left}",
         share=board.share,
@@ -217,9 +217,9 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
 
 
 @contextmanager
-def audience(board: Board, *, as_json: bool) -> Iterator[Audience]:
+def progress_listener(board: StudyProgress, *, as_json: bool) -> Iterator[RunnerListener]:
     if is_terminal(sys.stderr) and not as_json:
         with Live(console=stderr(), auto_refresh=False, transient=True) as live:
-            yield Screen(board, live)
+            yield ProgressBars(board, live)
     else:
-        yield Lines(board, as_json=as_json)
+        yield ProgressLines(board, as_json=as_json)

@@ -10,18 +10,26 @@ from typing import Annotated
 
 import typer
 
-from engine.base.command_line import RUNS, as_typed, command_line
-from engine.base.errors import InputError, nearest
+from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
+from engine.base.errors import InputError, did_you_mean
 from engine.base.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
-from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
-from tui_transformer.cli.run.run import known_device, listening
+from tui_transformer.cli.output import ExitCode, print_error, print_json, print_result, print_status
+from tui_transformer.cli.run.run import handle_signals, known_device
 from tui_transformer.cli.work.queue import queue
-from tui_transformer.cli.work.study_progress import cell_record, how_it_began, how_it_stands
-from tui_transformer.lab.work.clock import Clock, seconds_until
-from tui_transformer.lab.work.record import SKIPPED, SUFFIX, CellStatus, Verb, directories, look_at_all, stop_file
-from tui_transformer.lab.work.runner import Audience, Runner
+from tui_transformer.cli.work.study_progress import cell_record, start_text, status_text
+from tui_transformer.lab.work.clock import Deadline, seconds_until
+from tui_transformer.lab.work.record import (
+    SKIPPED,
+    SUFFIX,
+    CellStatus,
+    Verb,
+    cell_directories,
+    cell_statuses,
+    stop_file,
+)
+from tui_transformer.lab.work.runner import Runner, RunnerListener
 from tui_transformer.lab.work.study import read_study, started_studies
 
 MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
@@ -47,7 +55,7 @@ def work(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
     device: Device = "auto",
     json: Json = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:
     """Train the runs of a started study that no other worker has claimed, one after another, until none is left.
@@ -60,26 +68,26 @@ def work(
             raise InputError(tr("--retry-failed only works with a study"))
         queue(until=until, device=device, json=json, runs_dir=runs_dir)
         return ExitCode.DONE
-    clock = Clock(None if until is None else seconds_until(until, datetime.now()))
+    clock = Deadline(None if until is None else seconds_until(until, datetime.now()))
     name = Path(study).name.removesuffix(SUFFIX)
     files = started_studies(runs_dir)
     if name not in files:
         started = command_line("ablate", "--study", name, runs_dir=runs_dir)
         raise InputError(
             tr("no study '{name}' was started in {runs_dir}", name=name[:80], runs_dir=runs_dir)
-            + (nearest(name, files) or tr("; `{command}` starts a study", command=started))
+            + (did_you_mean(name, files) or tr("; `{command}` starts a study", command=started))
         )
     cells = read_study(files[name]).cells()
-    paths = directories(name, cells, runs_dir)
+    paths = cell_directories(name, cells, runs_dir)
     stopped = stop_file(runs_dir, name)
-    before = look_at_all(cells, paths)
+    before = cell_statuses(cells, paths)
     if stopped.exists() and not _done(before):
         again = command_line("ablate", "--study", files[name], runs_dir=runs_dir)
         text = tr("study '{name}' was stopped; `{again}` resumes it", name=name, again=again)
         return _ended(name, "stopped", before, text, as_json=json)
     if device not in ("auto", "cpu"):
         known_device(device)
-    shown = Told(clock, as_json=json)
+    shown = WorkerLog(clock, as_json=json)
     runner = Runner(
         name,
         cells,
@@ -90,23 +98,23 @@ def work(
         (device,),
         1,
         retry_failed=retry_failed,
-        command=as_typed(),
-        worker=True,
+        command=current_command_line(),
+        is_worker=True,
     )
     shown.runner = runner
-    with listening(lambda number: runner.stop()) as heard:
+    with handle_signals(lambda number: runner.stop()) as heard:
         found = runner.run()
     done, total = sum(one.state == "finished" for one in found), len(found)
     so_far = tr("{done} of {total} runs are done", done=done, total=total)
     if _done(found):
         text = tr("study '{name}' is finished: {so_far}", name=name, so_far=so_far)
         return _ended(name, "finished", found, text, as_json=json)
-    if shown.failed >= MOST_FAILED:
-        complain(
+    if shown.failures_in_row >= MOST_FAILED:
+        print_error(
             tr(
                 "{n} runs in a row failed here before their first step, so this worker is stopping: something may "
                 "be missing on {host}; --retry-failed retries them",
-                n=shown.failed,
+                n=shown.failures_in_row,
                 host=socket.gethostname(),
             )
         )
@@ -123,7 +131,7 @@ def work(
         return _ended(name, "interrupted", found, text, as_json=json)
     failed = sum(one.state in ("failed", SKIPPED) for one in found)
     if failed:
-        complain(
+        print_error(
             trn("{n} run failed; --retry-failed retries it", "{n} runs failed; --retry-failed retries them", failed)
         )
     text = tr("{so_far}; none left to claim", so_far=so_far)
@@ -136,40 +144,42 @@ def _done(found: Sequence[CellStatus]) -> bool:
 
 def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_json: bool) -> int:
     done = sum(one.state == "finished" for one in found)
-    tell({"kind": "work", "study": name, "state": state, "runs": len(found), "finished": done}, text, as_json=as_json)
+    print_result(
+        {"kind": "work", "study": name, "state": state, "runs": len(found), "finished": done}, text, as_json=as_json
+    )
     return ExitCode.DONE
 
 
 @dataclass
-class Told(Audience):
+class WorkerLog(RunnerListener):
     """Reports each cell in a line, or as JSON; stops the worker when its time is up."""
 
-    clock: Clock
+    clock: Deadline
     as_json: bool
     runner: Runner | None = None
-    failed: int = 0  # runs in a row, before their first step
-    _own: set[str] = field(default_factory=set)  # cells that this worker has begun
+    failures_in_row: int = 0  # runs in a row, before their first step
+    _own_cells: set[str] = field(default_factory=set)  # cells that this worker has begun
 
-    def begun(self, cell: CellStatus, verb: Verb) -> None:
-        self._own.add(cell.cell.name)
-        self._tell(cell, verb, how_it_began(cell, verb))
+    def on_begin(self, cell: CellStatus, verb: Verb) -> None:
+        self._own_cells.add(cell.cell.name)
+        self._tell(cell, verb, start_text(cell, verb))
 
-    def ended(self, cell: CellStatus) -> None:
-        if cell.cell.name in self._own:
-            self._tell(cell, "ended", how_it_stands(cell))
-            self.failed = self.failed + 1 if cell.state == "failed" and cell.step == 0 else 0
-            if self.failed >= MOST_FAILED and self.runner is not None:
+    def on_end(self, cell: CellStatus) -> None:
+        if cell.cell.name in self._own_cells:
+            self._tell(cell, "ended", status_text(cell))
+            self.failures_in_row = self.failures_in_row + 1 if cell.state == "failed" and cell.step == 0 else 0
+            if self.failures_in_row >= MOST_FAILED and self.runner is not None:
                 self.runner.stop()
 
-    def taken(self, cell: CellStatus) -> None:
+    def on_takeover(self, cell: CellStatus) -> None:
         self._tell(cell, "taken", tr("taken over by another worker"))
 
-    def looked(self, going: Sequence[CellStatus]) -> None:
-        if self.clock.look() and self.runner is not None:
+    def on_poll(self, going: Sequence[CellStatus]) -> None:
+        if self.clock.check() and self.runner is not None:
             self.runner.stop()
 
     def _tell(self, cell: CellStatus, event: str, text: str) -> None:
         if self.as_json:
-            emit({**cell_record(cell), "event": event})
+            print_json({**cell_record(cell), "event": event})
         else:
-            say(tr("{name}: {state}", name=cell.cell.name, state=text))
+            print_status(tr("{name}: {state}", name=cell.cell.name, state=text))

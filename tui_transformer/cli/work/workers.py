@@ -5,35 +5,35 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
-from tui_transformer.cli.output import ExitCode, answer, complain, emit
-from tui_transformer.lab.work.clusters import WAYS, Workers
+from tui_transformer.cli.output import ExitCode, print_answer, print_error, print_json
+from tui_transformer.lab.work.clusters import LAUNCHERS, Workers
 from tui_transformer.languages import settings_file
 
 LOCAL = "local"  # no workers: a runner on this machine
 
 
-def require_way(via: str, given: Mapping[str, object]) -> None:
+def require_launcher(via: str, given: Mapping[str, object]) -> None:
     """Raise InputError for a way that does not exist, or an option that it does not have; `given` are all that only
     some ways have."""
-    ways = (LOCAL, *WAYS)
+    ways = (LOCAL, *LAUNCHERS)
     if via not in ways:
         raise InputError(
             tr(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--via",
                 value=via[:40],
-                known=one_of(ways),
-                nearest=nearest(via, ways),
+                known=join_or(ways),
+                nearest=did_you_mean(via, ways),
             )
         )
     if via == "ssh" and not given["--hosts"]:
         raise InputError(tr("--via ssh: name the machines, e.g. --hosts node1,node2"))
     for option, value in given.items():
-        having = [name for name, way in WAYS.items() if option in way.takes] or [LOCAL]
+        having = [name for name, way in LAUNCHERS.items() if option in way.cli_options] or [LOCAL]
         if value and via not in having:
-            raise InputError(tr("{option}: only works with --via {ways}", option=option, ways=one_of(having)))
+            raise InputError(tr("{option}: only works with --via {ways}", option=option, ways=join_or(having)))
 
 
 def slurm_options(typed: str | None) -> tuple[str, ...]:
@@ -51,29 +51,29 @@ def slurm_options(typed: str | None) -> tuple[str, ...]:
 
 def show(workers: Workers, *, as_json: bool) -> None:
     """Print what will be started, as it would be typed."""
-    plan = WAYS[workers.via].plan(workers)
+    plan = LAUNCHERS[workers.via].plan(workers)
     if as_json:
-        emit({"kind": "workers", "via": workers.via, "workers": workers.count, "plan": plan})
+        print_json({"kind": "workers", "via": workers.via, "workers": workers.count, "plan": plan})
     else:
-        answer(f"\n{plan}\n", flush=True)
+        print_answer(f"\n{plan}\n", flush=True)
 
 
 def start(workers: Workers, *, as_json: bool) -> int:
     """Start them, and say how to watch and stop them; return at once, unless the workers end with this process."""
-    started = WAYS[workers.via].start(workers)
+    started = LAUNCHERS[workers.via].start(workers)
     runs = command_line("runs", runs_dir=workers.runs_dir)
     if as_json:
         record = {name: value for name, value in asdict(started).items() if name != "wait"}
-        emit({"kind": "started", "name": workers.study, "via": workers.via, **record, "progress": runs})
+        print_json({"kind": "started", "name": workers.study, "via": workers.via, **record, "progress": runs})
     else:
-        answer(started.said)
+        print_answer(started.said)
         how = {tr("to see the runs:"): runs, tr("to see the workers:"): started.watch, tr("logs:"): started.log}
         how[tr("to save checkpoints and stop:")] = started.stop
         for what, command in how.items():
             if command:
-                answer(f"{what} {command}")
-        answer(tr("for more workers, run the same command again"), flush=True)
+                print_answer(f"{what} {command}")
+        print_answer(tr("for more workers, run the same command again"), flush=True)
     failed = [*started.failed, *(started.wait() if started.wait is not None else ())]
     for line in failed:
-        complain(line)
+        print_error(line)
     return ExitCode.FAILED if failed else ExitCode.DONE

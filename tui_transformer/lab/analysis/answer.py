@@ -7,12 +7,12 @@ from pathlib import Path
 
 from engine.base.language import tr
 from engine.config.measures import Measure
-from tui_transformer.lab.analysis.groups import Group
+from tui_transformer.lab.analysis.groups import VariantRuns
 from tui_transformer.lab.analysis.verdict import VariantFamily, VariantResult
 
 
 @dataclass(frozen=True)
-class Answer:
+class StudyConclusion:
     """The variants of one family; `measure` is the one they are ranked by."""
 
     family: VariantFamily
@@ -35,7 +35,7 @@ class Answer:
         return (primary, *(measure for measure in self.family.measures if measure.key != primary.key))
 
 
-def answers(results: Sequence[VariantResult], measure: str = "") -> tuple[Answer, ...]:
+def study_conclusions(results: Sequence[VariantResult], measure: str = "") -> tuple[StudyConclusion, ...]:
     """Return an answer for each study, the newest first, then one for the runs outside studies.
 
     Each is about `measure` where it is judged by that, else about its primary one. There is none without a baseline,
@@ -49,19 +49,19 @@ def answers(results: Sequence[VariantResult], measure: str = "") -> tuple[Answer
         # A result that has not changed still has the family it had; another one has the present family.
         groups = {result.group for result in members}
         family = next((r.family for r in members if groups == set(r.family.groups)), members[-1].family)
-        shown = [result for result in members if study or not family.is_other(result.group)]
+        shown = [result for result in members if study or not family.is_other_measure(result.group)]
         if len(shown) > 1 and family.baseline is not None:
             by = next((m for m in family.measures if m.key == measure), family.primary)
-            made.append(Answer(family, by, tuple(sorted(shown, key=lambda result: _place(result, by)))))
+            made.append(StudyConclusion(family, by, tuple(sorted(shown, key=lambda result: _rank_key(result, by)))))
     newest = {one.family: max(run.created for result in one.results for run in result.runs) for one in made}
     return tuple(sorted(made, key=lambda one: (bool(one.study), newest[one.family]), reverse=True))
 
 
-def why_none(results: Sequence[VariantResult]) -> str:
+def why_no_conclusion(results: Sequence[VariantResult]) -> str:
     """Return why these have no answer, and what to do; "" where there is no run."""
     if not results:
         return ""
-    if not any(result.group.counted for result in results):
+    if not any(result.group.counted_runs for result in results):
         live = any(run.live for result in results for run in result.runs)
         return tr("No answer yet: no run has finished.") if live else tr("No answer: no run has a valid score.")
     if len(results) == 1:
@@ -75,20 +75,20 @@ def why_none(results: Sequence[VariantResult]) -> str:
     return tr("No answer: no two runs can be compared (different data or scoring). Press 1 to train a comparable one.")
 
 
-def _place(result: VariantResult, measure: Measure) -> tuple[int, float]:
+def _rank_key(result: VariantResult, measure: Measure) -> tuple[int, float]:
     if result.is_baseline:
         return 0, 0.0
-    found = None if result.why_not else result.difference(measure)
-    return (1, 0.0) if found is None else (0, found.mean if measure.lower else -found.mean)
+    found = None if result.why_incomparable else result.difference(measure)
+    return (1, 0.0) if found is None else (0, found.mean if measure.lower_is_better else -found.mean)
 
 
-def usual_baseline(groups: Sequence[Group]) -> Path | None:
+def default_baseline(groups: Sequence[VariantRuns]) -> Path | None:
     """Return a run to compare others with: of the most variants scored alike, the most seeds, then the oldest."""
-    known = [group for group in groups if not group.study and group.counted and not group.void]
+    known = [group for group in groups if not group.study and group.counted_runs and not group.invalid_badge]
     alike = Counter(group.representative.protocol for group in known)
     best = max(
         sorted(known, key=lambda group: group.representative.created),
-        key=lambda group: (alike[group.representative.protocol], len(group.counted)),
+        key=lambda group: (alike[group.representative.protocol], len(group.counted_runs)),
         default=None,
     )
     return best.representative.path if best is not None else None

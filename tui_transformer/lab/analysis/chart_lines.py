@@ -9,14 +9,14 @@ from typing import Self, TypeVar
 
 from engine.base.language import english, tr
 from engine.config.measures import MEASURES, Measure
-from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
-from tui_transformer.lab.formatting import duration, short
+from engine.runs.records import MAX_COUNT, NumericRecord, TrainRecord, ValidationRecord
+from tui_transformer.lab.formatting import duration, si_number
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
-PROBES = Measure("probes", english("probes"), share=True)  # all of them in one chart, see `overlay.probes_over_time`
+PROBES = Measure("probes", english("probes"), is_share=True)  # all of them in one chart, see `overlay.probes_over_time`
 THROUGHPUT = Measure("tokens_per_second", english("tokens per second"))  # of train records alone
-CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.probe), THROUGHPUT)
-R = TypeVar("R", bound=Measured)
+CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.is_probe), THROUGHPUT)
+R = TypeVar("R", bound=NumericRecord)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": tr("steps"), "tokens": tr("tokens"), "seconds": tr("time"), "distance": tr("characters back")}
 # How far back the train-loss mean reaches, as a share of the run.
@@ -29,7 +29,7 @@ class Curve:
     y: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, points: Iterable[tuple[float, float]]) -> Self:
+    def from_points(cls, points: Iterable[tuple[float, float]]) -> Self:
         x, y = zip(*points, strict=True) if (points := list(points)) else ((), ())
         return cls(x, y)
 
@@ -41,7 +41,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Picture:
+class MeasureChart:
     measure: Measure
     axis: str = "step"
     log: bool = False
@@ -59,26 +59,26 @@ class Picture:
         return not (self.train.x or self.validation.x)
 
     @property
-    def gap(self) -> tuple[Sequence[float], Sequence[tuple[float, float]]]:
+    def train_validation_gap(self) -> tuple[Sequence[float], Sequence[tuple[float, float]]]:
         """What lies between train and validation, at the evaluations: x, and the lower and upper edge."""
-        train, scored = smoothed(self.train, SMOOTHINGS["strong"]), self.validation
+        train, scored = smooth_curve(self.train, SMOOTHINGS["strong"]), self.validation
         known = [i for i, x in enumerate(scored.x) if train.x and train.x[0] <= x <= train.x[-1]]
         ends = [sorted((train.y[train.near(scored.x[i]) or 0], scored.y[i])) for i in known]
         return [scored.x[i] for i in known], [(low, high) for low, high in ends]
 
 
 def value_of(record: ValidationRecord, measure: Measure) -> float | None:
-    return record.probes.get(measure.key) if measure.probe else record.value(measure.key)
+    return record.probes.get(measure.key) if measure.is_probe else record.value(measure.key)
 
 
-def known(measure: Measure, validation: Sequence[ValidationRecord]) -> bool:
+def has_values(measure: Measure, validation: Sequence[ValidationRecord]) -> bool:
     if measure is PROBES:
         return any(record.probes for record in validation[-1:])
     always = measure.of_loss is not None or measure is THROUGHPUT
     return always or any(value_of(record, measure) is not None for record in validation[-1:])
 
 
-def picture(
+def measure_chart(
     measure: Measure,
     train: Sequence[TrainRecord],
     validation: Sequence[ValidationRecord],
@@ -88,30 +88,30 @@ def picture(
     log: bool,
     floors: Sequence[float],
     ghost: Sequence[ValidationRecord] = (),
-) -> Picture:
+) -> MeasureChart:
     """The curves of a measure, the train curve smoothed; `floors` are of the loss, `ghost` another run's scores."""
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss" if of_loss is not None else measure.key)
-    smooth = smoothed(raw, SMOOTHINGS[smoothing])
+    smooth = smooth_curve(raw, SMOOTHINGS[smoothing])
     scored = _curve(validation, axis, partial(value_of, measure=measure))
     end = max([*raw.x[-1:], *scored.x[-1:]], default=0.0)  # a longer run must not squeeze this one
     behind = _curve(ghost, axis, partial(value_of, measure=measure))
     levels = () if of_loss is None else tuple(map(of_loss, floors))
-    made = Picture(
+    made = MeasureChart(
         measure,
         axis,
         log,
         raw=_map(raw, of_loss) if smooth is not raw else Curve(),
         train=_map(smooth, of_loss),
         validation=scored,
-        ghost=Curve.of((x, y) for x, y in zip(behind.x, behind.y, strict=True) if x <= end),
+        ghost=Curve.from_points((x, y) for x, y in zip(behind.x, behind.y, strict=True) if x <= end),
         floors=levels,
-        best=scored.y.index((min if measure.lower else max)(scored.y)) if scored.y else None,
+        best=scored.y.index((min if measure.lower_is_better else max)(scored.y)) if scored.y else None,
     )
     return replace(made, log=log and min([*made.train.y, *made.validation.y], default=0.0) > 0)
 
 
-def curve_of(records: Sequence[Measured], axis: str, key: str) -> Curve:
+def curve_of(records: Sequence[NumericRecord], axis: str, key: str) -> Curve:
     """A field of records over an axis, in axis order, without non-numbers."""
     return _curve(records, axis, lambda record: record.value(key))
 
@@ -120,19 +120,19 @@ def _curve(records: Sequence[R], axis: str, of: Callable[[R], float | None]) -> 
     points = []
     for record in records:
         x, y = record.value(axis), of(record)
-        if x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
+        if x is not None and y is not None and max(abs(x), abs(y)) <= MAX_COUNT:
             points.append((float(x), float(y)))
-    return Curve.of(sorted(points, key=lambda point: point[0]))
+    return Curve.from_points(sorted(points, key=lambda point: point[0]))
 
 
 def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
     if of_loss is None:
         return curve
     pairs = [(x, of_loss(y)) for x, y in zip(curve.x, curve.y, strict=True)]
-    return Curve.of((x, y) for x, y in pairs if math.isfinite(y))
+    return Curve.from_points((x, y) for x, y in pairs if math.isfinite(y))
 
 
-def smoothed(curve: Curve, reach: float) -> Curve:
+def smooth_curve(curve: Curve, reach: float) -> Curve:
     """Return a bias-corrected exponential mean, independent of the points' spacing; the curve itself at `reach` 0."""
     if not reach or len(curve.x) <= 2:
         return curve
@@ -149,9 +149,9 @@ def smoothed(curve: Curve, reach: float) -> Curve:
 
 
 def value_text(measure: Measure, value: float) -> str:
-    if measure.share:
+    if measure.is_share:
         return f"{value:.1%}"
-    return f"{value:.4g}" if abs(value) < 10_000 else short(value).replace(" ", "")
+    return f"{value:.4g}" if abs(value) < 10_000 else si_number(value).replace(" ", "")
 
 
 def span_text(axis: str, low: float, high: float, end: float) -> str:
@@ -165,4 +165,4 @@ def span_text(axis: str, low: float, high: float, end: float) -> str:
 def axis_text(axis: str, value: float) -> str:
     if axis == "seconds":
         return duration(value)
-    return f"{value:,.0f}" if value < 1e6 else short(value).replace(" ", "")
+    return f"{value:,.0f}" if value < 1e6 else si_number(value).replace(" ", "")

@@ -7,16 +7,24 @@ from typing import Any
 
 from engine.base.language import english, tr
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
-from engine.config.measures import MEASURE, family, how_far_back
-from engine.config.measures import probe as probe_measure
+from engine.config.measures import MEASURES_BY_KEY, distance_text, family
+from engine.config.measures import probe_measure as probe_measure
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
-from tui_transformer.lab.analysis.entry import BY_BYTES, EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
-from tui_transformer.lab.analysis.groups import by_bytes, comparable, void
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.entry import (
+    BITS_PER_BYTE,
+    EXACT_MATCH,
+    NO_RUN,
+    SCORES,
+    RunEntry,
+    probe_measures,
+    score_measures,
+)
+from tui_transformer.lab.analysis.groups import comparable, invalid_badge, only_bytes_comparable
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.verdict import verdict, verdict_kind
-from tui_transformer.lab.formatting import duration, short
-from tui_transformer.lab.records.badges import NONE_YET, PASSED, in_a_cell, worst_first
+from tui_transformer.lab.formatting import duration, si_number
+from tui_transformer.lab.records.badges import NONE_YET, PASSED, cell_text, worst_first
 
 NONE = NONE_YET
 VAGUE = ("every", "threads")  # last parts of keys that say nothing by themselves
@@ -24,7 +32,7 @@ INTERVAL = english("95 % interval")
 Value = Any  # a number, a text, a tuple of texts, or None
 
 
-EXPLAINED = {  # by key; others are told by their name
+EXPLAINED = {  # by key; other columns are explained by their full name
     "run": tr("the run's name; ◆ marks the baseline, and a letter marks a drawn curve"),
     "variant": tr("what was changed; ◆ marks the baseline, and a letter marks a drawn curve"),
     "n": tr("the number of seeds included"),
@@ -56,15 +64,15 @@ EXPLAINED = {  # by key; others are told by their name
 def _probe_explained(key: str) -> str:
     """What a column about a probe shows, in the language in use; "" for any other."""
     name = key.removeprefix("Δ").removesuffix(" verdict")
-    known = MEASURE.get(family(name))
-    if known is None or not known.asks:
+    known = MEASURES_BY_KEY.get(family(name))
+    if known is None or not known.question:
         return ""
-    where = tr(", {where}", where=how_far_back(name)) if how_far_back(name) else ""
+    where = tr(", {where}", where=distance_text(name)) if distance_text(name) else ""
     said = tr(
         "{name}{where}: how often the model is right about {asks}; in a filter: {key}",
         name=tr(probe_measure(name).name),
         where=where,
-        asks=tr(known.asks),
+        asks=tr(known.question),
         key=name,
     )
     return f"Δ {said}" if key.startswith("Δ") else said
@@ -74,58 +82,64 @@ def _probe_explained(key: str) -> str:
 class Column:
     """A column. Its texts and values are English, as filters and files have them, except what is only shown."""
 
-    key: str  # what sorting and filtering call it
-    title: str  # of little room
+    key: str  # its name in filters and sort orders
+    title: str  # short, for a table
     name: str  # in full, with its unit
     # from a row and the baseline; a row is a run, or a variant, which has its own baseline
     value: Callable[[Any, Any], Value]
-    show: Callable[[Value], str]  # a value in little room, in the language in use
+    show: Callable[[Value], str]  # a value for a table, in the language in use
     write: Callable[[Value], str]  # a value in a file, sensibly rounded
-    right: bool = True  # right-aligned, as numbers are
+    right_aligned: bool = True  # right-aligned, as numbers are
     always: bool = False  # shown even if no run has a value
-    dotted: str = ""  # the config key it shows; "" if none
-    beside: bool = False  # also applies to the baseline
+    config_key: str = ""  # the config key it shows; "" if none
+    uses_baseline: bool = False  # also applies to the baseline
     # the row's cell if it has more than the value, as `1.2431 ± 0.0031`
     spread: Callable[[Any], str] | None = None
-    nothing: str = NONE  # what to show for an empty tuple
+    empty_text: str = NONE  # what to show for an empty tuple
     # In the language in use: its title and its name, if a translation of the English ones is not all, and a row's cell.
     shown_title: str = ""
     shown_name: str = ""
-    said: Callable[[Any, Any], str] | None = None
+    localized_cell: Callable[[Any, Any], str] | None = None
     kind: Callable[[Any, Any], str] | None = None  # of a verdict: what `verdict_kind` returns
 
     @property
     def head(self) -> str:
         """Its title on the screen."""
-        return self.title if self.dotted else self.shown_title or tr(self.title)
+        return self.title if self.config_key else self.shown_title or tr(self.title)
 
     @property
     def full(self) -> str:
         """Its full name on the screen."""
-        return self.name if self.dotted else self.shown_name or tr(self.name)
+        return self.name if self.config_key else self.shown_name or tr(self.name)
 
     @property
     def explained(self) -> str:
         """One sentence on what it shows; not cleaned."""
-        said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
+        said = (
+            sentence_of(self.config_key)
+            if self.config_key
+            else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
+        )
         said = said or self.full
         if INTERVAL in self.name and tr(INTERVAL) not in said:
             said += tr("; the cell also gives the {interval}", interval=tr(INTERVAL))
         said = sentence(said)
         return (
-            tr("{name}: {text}", name=self.dotted, text=said) if self.dotted and said != sentence(self.dotted) else said
+            tr("{name}: {text}", name=self.config_key, text=said)
+            if self.config_key and said != sentence(self.config_key)
+            else said
         )
 
-    def shown(self, row: Any, baseline: Any) -> str:
+    def screen_text(self, row: Any, baseline: Any) -> str:
         """Return the screen cell; not cleaned."""
         value = self.value(row, baseline)
         if not has_value(value):
-            return self.nothing if value == () else NONE
-        if self.said is not None:
-            return self.said(row, baseline)
+            return self.empty_text if value == () else NONE
+        if self.localized_cell is not None:
+            return self.localized_cell(row, baseline)
         return self.spread(row) if self.spread is not None else self.show(value)
 
-    def written(self, row: Any, baseline: Any) -> str:
+    def file_text(self, row: Any, baseline: Any) -> str:
         """Return the file cell, "" without a value; not cleaned."""
         value = self.value(row, baseline)
         if value is None:
@@ -154,8 +168,10 @@ def setting_shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else setting_text(value)
 
 
-def _difference(of: Callable[[Entry], Value], *, whatever: bool = False) -> Callable[[Entry, Entry | None], Value]:
-    def value(entry: Entry, baseline: Entry | None) -> Value:
+def _difference(
+    of: Callable[[RunEntry], Value], *, whatever: bool = False
+) -> Callable[[RunEntry, RunEntry | None], Value]:
+    def value(entry: RunEntry, baseline: RunEntry | None) -> Value:
         if baseline is None or entry.path == baseline.path or not (whatever or comparable(entry, baseline)):
             return None
         own, others = of(entry), of(baseline)
@@ -164,16 +180,22 @@ def _difference(of: Callable[[Entry], Value], *, whatever: bool = False) -> Call
     return value
 
 
-def _final(entry: Entry) -> Value:
+def _final(entry: RunEntry) -> Value:
     """The last loss, unless more are to come: losses at different steps have no meaningful difference."""
     return None if entry.live else entry.last
 
 
-def _bits(entry: Entry, baseline: Entry | None) -> Value:
+def _bits(entry: RunEntry, baseline: RunEntry | None) -> Value:
     """The difference between runs with different tokens."""
-    if baseline is None or entry.live or not by_bytes(entry, baseline) or void(entry) or void(baseline):
+    if (
+        baseline is None
+        or entry.live
+        or not only_bytes_comparable(entry, baseline)
+        or invalid_badge(entry)
+        or invalid_badge(baseline)
+    ):
         return None
-    return entry.scores[BY_BYTES.key] - baseline.scores[BY_BYTES.key]
+    return entry.scores[BITS_PER_BYTE.key] - baseline.scores[BITS_PER_BYTE.key]
 
 
 def _loss(value: Value) -> str:
@@ -190,7 +212,7 @@ def checks(row: Any, _: Any) -> tuple[str, ...] | None:
 
 
 _words: Callable[[Value], str] = " ".join
-_badges: Callable[[Value], str] = partial(in_a_cell, checked=True)
+_badges: Callable[[Value], str] = partial(cell_text, checked=True)
 _whole: Callable[[Value], str] = "{:,}".format
 _signed: Callable[[Value], str] = lambda value: f"{value:+,}" if value else "0"
 _exact: Callable[[Value], str] = "{:.6g}".format
@@ -199,11 +221,11 @@ _share: Callable[[Value], str] = "{:.0%}".format
 _decimals: Callable[[Value], str] = "{:.4f}".format
 
 
-def text(key: str, value: Callable[[Any], Value], name: str = "", *, show: Any = str, **more: Any) -> Column:
-    return Column(key, key, name or key, lambda row, _: value(row), show, str, right=False, **more)
+def text_column(key: str, value: Callable[[Any], Value], name: str = "", *, show: Any = str, **more: Any) -> Column:
+    return Column(key, key, name or key, lambda row, _: value(row), show, str, right_aligned=False, **more)
 
 
-def _study(entry: Entry, said: Callable[[str], str]) -> str:
+def _study(entry: RunEntry, said: Callable[[str], str]) -> str:
     study = entry.study
     if study is None:
         return ""
@@ -211,15 +233,15 @@ def _study(entry: Entry, said: Callable[[str], str]) -> str:
     return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
 
 
-def _lower(key: str, value: Callable[[Entry], Value], name: str) -> Column:
+def _lower(key: str, value: Callable[[RunEntry], Value], name: str) -> Column:
     return Column(
         *(f"Δ{key}", f"Δ {key}", name, _difference(value), _change, _change_exact),
-        beside=True,
+        uses_baseline=True,
         shown_title=f"Δ {tr(key)}",
     )
 
 
-NAME = text(english("run"), lambda e: e.name, always=True)
+NAME = text_column(english("run"), lambda e: e.name, always=True)
 LAST = Column("last", english("last"), english("last validation loss"), lambda e, b: e.last, _loss, _exact, always=True)
 VERDICT = Column(
     "verdict",
@@ -228,21 +250,27 @@ VERDICT = Column(
     verdict,
     str,
     str,
-    right=False,
-    beside=True,
-    said=lambda e, b: verdict(e, b, IN_USE),
+    right_aligned=False,
+    uses_baseline=True,
+    localized_cell=lambda e, b: verdict(e, b, CURRENT_LANGUAGE),
     kind=verdict_kind,
 )
 CHECKS = Column(
     *("checks", english("checks"), "checks", checks, _badges, _words),
-    right=False,
+    right_aligned=False,
     always=True,
-    nothing=PASSED,
-    said=lambda e, b: in_a_cell(checks(e, b) or (), checked=True, seen=e.seen),
+    empty_text=PASSED,
+    localized_cell=lambda e, b: cell_text(checks(e, b) or (), checked=True, seen=e.seen),
 )
-MORE = _difference(lambda e: e.parameters, whatever=True)
+MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, whatever=True)
 MORE_PARAMETERS = Column(
-    "Δparams", english("Δ params"), english("parameters − baseline's"), MORE, _signed, str, beside=True
+    "Δparams",
+    english("Δ params"),
+    english("parameters − baseline's"),
+    MORE_PARAMETERS_VALUE,
+    _signed,
+    str,
+    uses_baseline=True,
 )
 BITS = Column(
     "Δbits_per_byte",
@@ -251,10 +279,10 @@ BITS = Column(
     _bits,
     _change,
     _change_exact,
-    beside=True,
+    uses_baseline=True,
 )
-JUDGED = (LAST, _lower("last", _final, english("last loss − baseline's")), BITS, VERDICT, CHECKS)
-MEASURED = (
+JUDGED_COLUMNS = (LAST, _lower("last", _final, english("last loss − baseline's")), BITS, VERDICT, CHECKS)
+MEASURED_COLUMNS = (
     Column("best", english("best"), english("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
     _lower("best", lambda e: e.best, english("best loss − baseline's")),
     Column("gap", english("last − best"), english("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
@@ -266,18 +294,18 @@ MEASURED = (
         _change,
         _change_exact,
     ),
-    Column("params", english("params"), english("parameters"), lambda e, b: e.parameters, short, str, always=True),
+    Column("params", english("params"), english("parameters"), lambda e, b: e.parameters, si_number, str, always=True),
     MORE_PARAMETERS,
-    text(english("state"), lambda e: e.state, show=tr, always=True),
+    text_column(english("state"), lambda e: e.state, show=tr, always=True),
     Column("step", english("step"), "step", lambda e, b: e.step, _whole, str, always=True),
     Column("steps", english("planned"), english("planned steps"), lambda e, b: e.steps, _whole, str),
-    Column("tokens", english("tokens"), english("tokens seen"), lambda e, b: e.tokens, short, str),
+    Column("tokens", english("tokens"), english("tokens seen"), lambda e, b: e.tokens, si_number, str),
     Column(
         "flops",
         english("FLOPs/token"),
         english("floating-point operations per token"),
         lambda e, b: e.flops_per_token,
-        short,
+        si_number,
         str,
     ),
     Column(
@@ -285,18 +313,18 @@ MEASURED = (
         english("tok/s"),
         english("training tokens per second"),
         lambda e, b: e.tokens_per_second,
-        short,
+        si_number,
         "{:.0f}".format,
     ),
     Column("time", english("time"), english("training time (s)"), lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
-ABOUT = (
-    text(english("corpus"), lambda e: e.corpus),
-    text(
+ABOUT_COLUMNS = (
+    text_column(english("corpus"), lambda e: e.corpus),
+    text_column(
         english("unit"),
         lambda e: f"nats per {e.protocol.unit}",
         english("unit of the loss"),
-        said=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
+        localized_cell=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
     ),
     Column(
         "context",
@@ -314,10 +342,10 @@ ABOUT = (
         _whole,
         str,
     ),
-    text(english("preset"), lambda e: e.preset),
-    text(english("study"), lambda e: _study(e, str), said=lambda e, b: _study(e, tr)),
-    Column("tags", english("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
-    text(english("notes"), lambda e: e.notes),
+    text_column(english("preset"), lambda e: e.preset),
+    text_column(english("study"), lambda e: _study(e, str), localized_cell=lambda e, b: _study(e, tr)),
+    Column("tags", english("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right_aligned=False),
+    text_column(english("notes"), lambda e: e.notes),
 )
 
 ALIASES = {
@@ -335,16 +363,16 @@ ALIASES = {
 }
 
 
-def setting(key: str, title: str = "") -> Column:
+def setting_column(key: str, title: str = "") -> Column:
     usual: Any = RunConfig()
     for part in key.split("."):
         usual = getattr(usual, part, None)
     numeric = usual is None or (isinstance(usual, int | float) and not isinstance(usual, bool))
     of = lambda e, b: e.config.get(key)
-    return Column(key, title or key, key, of, setting_shown, setting_text, right=numeric, dotted=key)
+    return Column(key, title or key, key, of, setting_shown, setting_text, right_aligned=numeric, config_key=key)
 
 
-def probe(name: str) -> Column:
+def probe_column(name: str) -> Column:
     title, said = probe_measure(name).title, english("probe {name} (share correct)")
     return Column(
         *(name, title, said.format(name=name), lambda e, b: e.probes.get(name), _share, _decimals),
@@ -352,9 +380,9 @@ def probe(name: str) -> Column:
     )
 
 
-def score(name: str) -> Column:
+def score_column(name: str) -> Column:
     title, exact_match = name.replace("_", " "), name == EXACT_MATCH
-    show = SCORES[name].brief.format if exact_match else "{:.4g}".format
+    show = SCORES[name].brief_format.format if exact_match else "{:.4g}".format
     said = english("{title}, last (share)") if exact_match else english("{title}, last")
     return Column(
         *(name, title, said.format(title=title), lambda e, b: e.scores.get(name), show, _exact),
@@ -364,53 +392,61 @@ def score(name: str) -> Column:
 
 
 ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
-OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
-OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
+OVER_MAJORITY_VALUE = lambda e, b: None if e.state == NO_RUN else e.over_majority
+OVER_MAJORITY = Column(
+    "Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER_MAJORITY_VALUE, "{:+.1%}".format, _change_exact
+)
 OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always predicting the most frequent class"))
-FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
+FIXED_COLUMNS = {
+    column.key: column for column in (NAME, *JUDGED_COLUMNS, *MEASURED_COLUMNS, OVER_MAJORITY, *ABOUT_COLUMNS)
+}
 
 
 def columns(
-    entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
+    entries: Sequence[RunEntry], baseline: RunEntry | None, *, of: Sequence[RunEntry] = (), all_settings: bool = False
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
     compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
     over = OVER_MAJORITY if EXACT_MATCH in compared else OVER_CLASS
-    asked = [*map(score, compared), over] if compared else []
+    asked = [*map(score_column, compared), over] if compared else []
     offered = [
-        *(NAME, *JUDGED, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED),
-        *(probe(measure.key) for measure in probes(entries)),
-        *(score(m.key) for m in scores(entries) if m.key not in compared),
-        *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
+        *(NAME, *JUDGED_COLUMNS, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED_COLUMNS),
+        *(probe_column(measure.key) for measure in probe_measures(entries)),
+        *(score_column(m.key) for m in score_measures(entries) if m.key not in compared),
+        *(
+            c
+            for c in ABOUT_COLUMNS
+            if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1
+        ),
     ]
-    return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]
+    return [c for c in offered if c.always or c.config_key or any(has_value(c.value(e, baseline)) for e in entries)]
 
 
 def has_value(value: Value) -> bool:
     return value is not None and value != "" and value != ()
 
 
-def setting_columns(entries: Sequence[Entry], *, all_settings: bool) -> list[Column]:
+def setting_columns(entries: Sequence[RunEntry], *, all_settings: bool) -> list[Column]:
     """Return a column for each setting that differs among these runs, or for every setting."""
-    keys = settings(entries) if all_settings else differing(entries)
+    keys = setting_keys(entries) if all_settings else differing_keys(entries)
     titles = short_names(keys)
-    return [setting(key, titles[key]) for key in keys]
+    return [setting_column(key, titles[key]) for key in keys]
 
 
-def settings(entries: Sequence[Entry]) -> list[str]:
+def setting_keys(entries: Sequence[RunEntry]) -> list[str]:
     """Return every dotted key that any of these runs has, in config order; keys of later versions come last."""
     present = set().union(*(entry.config for entry in entries))
     known = [key for key in all_keys() if key in present]
     return [*known, *sorted(present.difference(known))]
 
 
-def differing(entries: Sequence[Entry]) -> list[str]:
+def differing_keys(entries: Sequence[RunEntry]) -> list[str]:
     """Return the keys whose values differ among these runs; a damaged config is ignored."""
     configs = [entry.config for entry in entries if entry.config]
     if len(configs) < 2:
         return []
     first, rest = configs[0], configs[1:]
-    keys = (key for key in settings(entries) if not is_bookkeeping(key))
+    keys = (key for key in setting_keys(entries) if not is_bookkeeping(key))
     return [key for key in keys if any(config.get(key) != first.get(key) for config in rest)]
 
 
@@ -421,7 +457,7 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
     return {key: key if last in vague else last for key, last in zip(keys, lasts, strict=True)}
 
 
-def changes(entry: Entry, baseline: Entry) -> Iterator[tuple[str, Any, Any]]:
+def changes(entry: RunEntry, baseline: RunEntry) -> Iterator[tuple[str, Any, Any]]:
     """Return what a run changes: key, value, baseline's."""
-    for key in differing([entry, baseline]):
+    for key in differing_keys([entry, baseline]):
         yield key, entry.config.get(key), baseline.config.get(key)

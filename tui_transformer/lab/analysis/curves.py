@@ -20,49 +20,49 @@ from engine.base.language import tr
 from engine.config.model import MOST_KINDS
 from engine.config.schemes import ATTENTIONS
 from engine.config.visibility import Visibility
-from engine.runs.records import LARGEST, ValidationRecord
-from engine.runs.tail import History, Metrics
+from engine.runs.records import MAX_COUNT, ValidationRecord
+from engine.runs.tail import Metrics, MetricsHistory
 from tui_transformer.lab.analysis.chart_lines import Curve
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.statistics import mean_of
 
-MOST = len(LETTERS)  # curves at once: as many as people can tell apart
+MOST_CURVES = len(LETTERS)  # curves at once: as many as people can tell apart
 POINTS = 1500  # train records kept per run; thinned when there are twice as many
 
 
-class Curves:
+class MetricsReader:
     """The metrics of the selected runs, read once, then incrementally."""
 
     def __init__(self) -> None:
-        self._followed: dict[Path, History] = {}
+        self._followed: dict[Path, MetricsHistory] = {}
 
     def read(self, runs: Sequence[Path]) -> dict[Path, Metrics]:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
-            followed = self._followed.pop(run, None) or History(run, POINTS)
+            followed = self._followed.pop(run, None) or MetricsHistory(run, POINTS)
             followed.poll()
             self._followed[run] = followed  # the newest last
-        while len(self._followed) > max(2 * MOST, len(runs)):
+        while len(self._followed) > max(2 * MOST_CURVES, len(runs)):
             del self._followed[next(iter(self._followed))]
         return {run: self._followed[run].metrics for run in runs}
 
 
-Points = Mapping[float, tuple[float, float]]  # step -> x, y
+PointsByStep = Mapping[float, tuple[float, float]]  # step -> x, y
 
 
 @dataclass(frozen=True)
-class Group:
+class SeedRuns:
     """The runs of one variant, one per seed."""
 
     label: str  # the variant; not cleaned
-    runs: tuple[Entry, ...]  # in the order of their seeds
+    runs: tuple[RunEntry, ...]  # in the order of their seeds
 
     @property
-    def by_seed(self) -> dict[int, Entry]:
+    def by_seed(self) -> dict[int, RunEntry]:
         """One run per seed; of two with the same seed, which are not independent, the first that finished."""
-        found: dict[int, Entry] = {}
+        found: dict[int, RunEntry] = {}
         for i, run in enumerate(self.runs):
             seed = run.seed if run.seed is not None else -1 - i
             if seed not in found or found[seed].state != "finished":
@@ -77,31 +77,33 @@ class Band(Curve):
     ends: tuple[tuple[float, float], ...] = ()  # of the interval; of shares, within [0, 1]
     half: tuple[float, ...] = ()  # half-width of a t interval; empty for shares, whose interval is asymmetric
     n: int = 0  # seeds with any score
-    short: str = ""  # why it ends before some of its seeds; "" if it does not
+    why_short: str = ""  # why it ends before some of its seeds; "" if it does not
 
     @property
-    def apart(self) -> tuple[bool, ...]:
+    def excludes_zero(self) -> tuple[bool, ...]:
         """The points at which the interval excludes zero."""
         return tuple(low > 0 or high < 0 for low, high in self.ends)
 
 
-def scored(records: Sequence[ValidationRecord], axis: str, key: str = "loss") -> dict[float, tuple[float, float]]:
+def points_by_step(
+    records: Sequence[ValidationRecord], axis: str, key: str = "loss"
+) -> dict[float, tuple[float, float]]:
     """Map steps to axis position and score, without non-numbers; of two at one step, the first."""
     found = {}
     for record in reversed(records):
         step, x, y = (record.value(name) for name in ("step", axis, key))
-        if step is not None and x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
+        if step is not None and x is not None and y is not None and max(abs(x), abs(y)) <= MAX_COUNT:
             found[float(step)] = float(x), float(y)
     return found
 
 
-def band(seeds: Mapping[int, Points]) -> Band:
+def band(seeds: Mapping[int, PointsByStep]) -> Band:
     """Return the mean over seeds at the steps they all have; a seed without any score does not count yet."""
     known = {seed: points for seed, points in seeds.items() if points}
     if not known:
         return Band()
     steps = sorted(set.intersection(*(set(points) for points in known.values())))
-    made = stacked([[points[step] for step in steps] for points in known.values()])
+    made = pointwise_mean([[points[step] for step in steps] for points in known.values()])
     ends = {seed: max(points) for seed, points in known.items()}
     first = min(ends, key=lambda seed: ends[seed])
     if ends[first] == max(ends.values()):
@@ -109,7 +111,7 @@ def band(seeds: Mapping[int, Points]) -> Band:
     name = tr("seed {first}", first=first) if first >= 0 else tr("one seed")
     return replace(
         made,
-        short=tr("{name} ends at step {ends:,.0f}", name=name, ends=ends[first])
+        why_short=tr("{name} ends at step {ends:,.0f}", name=name, ends=ends[first])
         if steps
         else tr("its seeds have no step in common"),
     )
@@ -121,10 +123,10 @@ def difference(curve: Curve, baseline: Curve) -> Band:
         return Band()
     levels = np.interp(curve.x, baseline.x, baseline.y, left=math.nan, right=math.nan)
     pairs = zip(curve.x, curve.y, levels, strict=True)
-    return Band.of((x, float(y - level)) for x, y, level in pairs if not math.isnan(level))
+    return Band.from_points((x, float(y - level)) for x, y, level in pairs if not math.isnan(level))
 
 
-def difference_band(ours: Mapping[int, Points], baseline: Mapping[int, Points]) -> Band:
+def difference_band(ours: Mapping[int, PointsByStep], baseline: Mapping[int, PointsByStep]) -> Band:
     """Return the mean over shared seeds of ours minus the baseline, paired by seed at equal steps."""
     both = {}
     for seed in ours:
@@ -134,7 +136,7 @@ def difference_band(ours: Mapping[int, Points], baseline: Mapping[int, Points]) 
     return band(both)
 
 
-def stacked(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
+def pointwise_mean(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
     """Return the mean of pointwise matching curves, all of the same length, one per seed."""
     columns = list(zip(*seeds, strict=True))
     means = [mean_of([y for _, y in points]) for points in columns]
@@ -144,28 +146,28 @@ def stacked(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
     return Band(x, y, tuple((mean - h, mean + h) for mean, h in zip(y, half, strict=False)), half, len(seeds))
 
 
-def seeds_of(chosen: Sequence[Entry], among: Sequence[Entry]) -> list[Group]:
+def group_seeds(chosen: Sequence[RunEntry], among: Sequence[RunEntry]) -> list[SeedRuns]:
     """Group each chosen run with all others that differ only in the seed, once."""
-    groups = {run.path: group for group in Grouping().of(among) for run in group.runs}
+    groups = {run.path: group for group in Grouping().group(among) for run in group.runs}
     found = {}
     for run in chosen:
         group = groups.get(run.path)  # None for a run that others in its study start from
         label, runs = (group.name, group.runs) if group is not None else (run.name, (run,))
-        found[runs[0].path] = Group(label, runs)
+        found[runs[0].path] = SeedRuns(label, runs)
     return list(found.values())
 
 
-MOST_STRETCHES = 100  # per probe; a longer list is damage
+MOST_BINS = 100  # per probe; a longer list is damage
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Places in one range of distances, start ≤ distance < stop, characters; `right` of `of` were right."""
+class DistanceBin:
+    """Places in one range of distances, start ≤ distance < stop, in characters; `correct` of `total` were right."""
 
     start: float
     stop: float
-    right: float
-    of: float
+    correct: float
+    total: float
 
     @property
     def middle(self) -> float:
@@ -173,16 +175,16 @@ class Stretch:
 
     @property
     def share(self) -> float:
-        return self.right / self.of
+        return self.correct / self.total
 
 
-def newest(records: Sequence[ValidationRecord]) -> dict[str, tuple[Stretch, ...]]:
+def newest_distance_bins(records: Sequence[ValidationRecord]) -> dict[str, tuple[DistanceBin, ...]]:
     """Map probes to their stretches, nearest first, in the last evaluation that has any; skips damaged ones."""
-    found: dict[str, tuple[Stretch, ...]] = {}
+    found: dict[str, tuple[DistanceBin, ...]] = {}
     for record in reversed(records):
         for name, rows in record.by_distance.items():
-            stretches = [Stretch(*map(float, row)) for row in rows[:MOST_STRETCHES] if len(row) == 4]
-            stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.right <= s.of and s.of > 0]
+            stretches = [DistanceBin(*map(float, row)) for row in rows[:MOST_BINS] if len(row) == 4]
+            stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.correct <= s.total and s.total > 0]
             if stretches:
                 found[name] = tuple(sorted(stretches, key=lambda stretch: stretch.start))
         if found:
@@ -190,7 +192,7 @@ def newest(records: Sequence[ValidationRecord]) -> dict[str, tuple[Stretch, ...]
     return found
 
 
-def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:
+def share_band(seeds: Sequence[Sequence[DistanceBin]]) -> Band:
     """Return the mean share over seeds, with its interval, in each stretch they all have.
 
     Seeds have equal weight; the interval covers seeds and the places in the stretch, which all seeds share.
@@ -199,10 +201,10 @@ def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:
     if not known:
         return Band()
     shared = sorted(set.intersection(*(set(stretches) for stretches in known)))
-    made = stacked([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
+    made = pointwise_mean([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
     ends = []
     for at in shared:
-        shares, places = [each[at].share for each in known], min(each[at].of for each in known)
+        shares, places = [each[at].share for each in known], min(each[at].total for each in known)
         mean = mean_of(shares, share=True, places=round(places))
         ends.append(mean.interval or (mean.mean, mean.mean))
     return replace(made, half=(), ends=tuple(ends) if len(known) > 1 else ())

@@ -9,31 +9,37 @@ from rich.cells import cell_len
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr
 from engine.config.measures import Measure, probe_name
-from engine.runs.lineage import drawn
+from engine.runs.lineage import chain_text
 from tui_transformer.lab.analysis.columns import (
-    ABOUT,
-    JUDGED,
+    ABOUT_COLUMNS,
+    JUDGED_COLUMNS,
     LAST,
-    MEASURED,
+    MEASURED_COLUMNS,
     NONE,
     Column,
     changes,
-    score,
+    score_column,
     setting_shown,
 )
-from tui_transformer.lab.analysis.entry import LOSSES, Entry, probes, scores
-from tui_transformer.lab.analysis.folder import StudyFile
-from tui_transformer.lab.analysis.group_columns import FAIRNESS, HANDED_IN, main_columns, mean_column, of_runs
-from tui_transformer.lab.analysis.groups import Group, Grouping, unit_of, why_not
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.entry import LOSSES, RunEntry, probe_measures, score_measures
+from tui_transformer.lab.analysis.folder import RequestedStudy
+from tui_transformer.lab.analysis.group_columns import (
+    COST_COLUMNS,
+    DERIVED_COLUMNS,
+    all_runs,
+    main_columns,
+    mean_column,
+)
+from tui_transformer.lab.analysis.groups import Grouping, VariantRuns, unit_of, why_incomparable
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.sentences import (
+    bleu_noise_sentences,
     evidence_sentence,
     expectation_sentence,
     more_sentences,
-    noise_of_sentences,
     notes,
     outcome_counts,
     probe_sentence,
@@ -43,26 +49,26 @@ from tui_transformer.lab.analysis.verdict import (
     AS_EXPECTED,
     NOT_AS_EXPECTED,
     Expectation,
+    VariantEvaluator,
     VariantResult,
-    VariantResults,
-    brief,
+    brief_verdict,
     expectations,
     verdict,
 )
-from tui_transformer.lab.formatting import confusion_lines, fitted, lead_in_words
-from tui_transformer.lab.records.badges import badge, marked
-from tui_transformer.lab.records.run_view import averaged
+from tui_transformer.lab.formatting import confusion_lines, fit_to_width, lead_in_words
+from tui_transformer.lab.records.badges import badge, mark_if_seen
+from tui_transformer.lab.records.run_view import averaged_score_text
 
 UNSET = "–"
 NO_BASELINE = tr("No baseline is set; press p to set one.")
-GAP = 2  # spaces between two
+GAP = 2  # spaces between two columns
 STATE = 10  # columns
 Rows = list[list[str]]
 _KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
 
 
 @dataclass(frozen=True)
-class Line:
+class DetailLine:
     """One line: a head, aligned with the others in its block, and its text."""
 
     head: str
@@ -70,44 +76,51 @@ class Line:
     kind: str = "plain"  # `plain`, `bad` (a void score), `warn`, or `advice`
 
 
-Blocks = dict[str, list[Line]]  # by title
+Blocks = dict[str, list[DetailLine]]  # by title
 
 
-def _line(head: str, text: str, kind: str = "plain") -> Line:
-    return Line(clean_line(head), clean_line(text), kind)
+def _line(head: str, text: str, kind: str = "plain") -> DetailLine:
+    return DetailLine(clean_line(head), clean_line(text), kind)
 
 
-def _blocks(*made: tuple[str, Iterable[Line]]) -> Blocks:
+def _blocks(*made: tuple[str, Iterable[DetailLine]]) -> Blocks:
     return {title: found for title, lines in made if (found := list(lines))}
 
 
-def detail(entry: Entry, baseline: Entry | None) -> Blocks:
+def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
     """Return a run's detail, most important first."""
     wrong, origin, older = [*_badges(entry.badges, entry.seen)], entry.origin, []
     if entry.reason:
         wrong.append(_line(tr(entry.state), entry.reason))
     written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
-    written += [Line("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
+    written += [DetailLine("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
-        names, again = listed(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
+        names, again = (
+            comma_separated(entry.redefined),
+            command_line("evaluate", entry.name, runs_dir=entry.path.parent),
+        )
         said = tr("Not shown, because an older version used a different definition: {names}.", names=names)
         older = [_line("", said, "warn"), _line("", tr("Score the run again: {again}", again=again), "advice")]
     lineage = []
     if origin is not None:
-        weights = tr("{shown}, weights with SHA-256 {sha256}…", shown=origin.shown, sha256=origin.sha256[:12])
-        lineage = [_line(tr("chain"), drawn(origin, entry.name)), _line(tr("from"), weights)]
-    values = (LAST, *MEASURED, *(score(name) for name in entry.scores), *ABOUT)
+        weights = tr("{shown}, weights with SHA-256 {sha256}…", shown=origin.label, sha256=origin.sha256[:12])
+        lineage = [_line(tr("chain"), chain_text(origin, entry.name)), _line(tr("from"), weights)]
+    values = (LAST, *MEASURED_COLUMNS, *(score_column(name) for name in entry.scores), *ABOUT_COLUMNS)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
-    averages = [_line(tr(name), averaged(loss, entry.best)) for name, loss in entry.averages]
+    averages = [_line(tr(name), averaged_score_text(loss, entry.best)) for name, loss in entry.averages]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
     return _blocks(
         (tr("Problems"), wrong),
-        (tr("Compared to the baseline"), _beside(entry, baseline)),
+        (tr("Compared to the baseline"), _baseline_lines(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
         (
             tr("Scores"),
-            [*(_line(_head(column, entry), column.shown(entry, None)) for column in shown), *averages, *_lead(entry)],
+            [
+                *(_line(_head(column, entry), column.screen_text(entry, None)) for column in shown),
+                *averages,
+                *_lead(entry),
+            ],
         ),
         (
             tr("Probes: share correct"),
@@ -119,53 +132,57 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     )
 
 
-def _lead(entry: Entry) -> Iterator[Line]:
+def _lead(entry: RunEntry) -> Iterator[DetailLine]:
     if entry.lead is not None:
         yield _line("", lead_in_words(entry.lead))
 
 
-def _classified(entry: Entry) -> Iterator[Line]:
+def _classified(entry: RunEntry) -> Iterator[DetailLine]:
     """A confusion table, and what others get right."""
-    if entry.classified is None:
+    if entry.classification is None:
         return
-    yield Line("", tr("One row per class; the columns are the classes that its texts were assigned to."))
-    for line in confusion_lines(entry.classified.classes, entry.classified.confusion):
-        yield Line("", line)
-    yield from (_line("", words) for words in entry.classified.readers)
+    yield DetailLine("", tr("One row per class; the columns are the classes that its texts were assigned to."))
+    for line in confusion_lines(entry.classification.classes, entry.classification.confusion):
+        yield DetailLine("", line)
+    yield from (_line("", words) for words in entry.classification.readers)
 
 
-def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[Line]:
+def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[DetailLine]:
     for name, why in badges.items():
-        known = IN_USE.badge(name)
-        yield _line(marked(known.called, seen=name in seen), known.means, "plain" if name in seen else known.severity)
+        known = CURRENT_LANGUAGE.badge(name)
+        yield _line(
+            mark_if_seen(known.display_name, seen=name in seen),
+            known.means,
+            "plain" if name in seen else known.severity,
+        )
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
         yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
 
 
-def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
+def _baseline_lines(entry: RunEntry, baseline: RunEntry | None) -> Iterator[DetailLine]:
     if baseline is None:
-        yield Line("", NO_BASELINE)
+        yield DetailLine("", NO_BASELINE)
         return
     if baseline.path == entry.path:
-        yield Line("", tr("This run is the baseline."))
+        yield DetailLine("", tr("This run is the baseline."))
         return
-    yield _line(tr("verdict"), verdict(entry, baseline, IN_USE))
-    if reason := why_not(entry, baseline):
+    yield _line(tr("verdict"), verdict(entry, baseline, CURRENT_LANGUAGE))
+    if reason := why_incomparable(entry, baseline):
         yield _line("", reason, "warn")
-    for column in (*JUDGED, *MEASURED):
+    for column in (*JUDGED_COLUMNS, *MEASURED_COLUMNS):
         if column.key.startswith("Δ") and column.value(entry, baseline) is not None:
-            yield _line(_head(column, entry), column.shown(entry, baseline))
+            yield _line(_head(column, entry), column.screen_text(entry, baseline))
     yield from _changes(entry, baseline)
 
 
-def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]:
+def _changes(entry: RunEntry, baseline: RunEntry, besides: str = "") -> Iterator[DetailLine]:
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
         own, others = (UNSET if value is None else setting_shown(value) for value in values)
         yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
-        yield Line("", tr("No settings differ, apart from bookkeeping."))
+        yield DetailLine("", tr("No settings differ, apart from bookkeeping."))
 
 
 def _setting(key: str, value: Any) -> str:
@@ -173,7 +190,7 @@ def _setting(key: str, value: Any) -> str:
     return tr(text) if key == "description" else text
 
 
-def _head(column: Column, entry: Entry) -> str:
+def _head(column: Column, entry: RunEntry) -> str:
     step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
     name = _without_unit(column)
     return name if step is None else tr("{name}, step {step:,}", name=name, step=step)
@@ -184,13 +201,13 @@ def _without_unit(column: Column) -> str:
     return column.full.removesuffix(" (s)").removesuffix("（秒）")
 
 
-def group_detail(standing: VariantResult) -> Blocks:
+def variant_detail(standing: VariantResult) -> Blocks:
     """Return a variant's detail, most important first."""
     group, baseline = standing.group, standing.family.baseline
-    others = (*probes(standing.runs), *scores(standing.runs))
-    judged = [Line("", NO_BASELINE)]
+    others = (*probe_measures(standing.runs), *score_measures(standing.runs))
+    judged = [DetailLine("", NO_BASELINE)]
     if baseline is not None:
-        sentence = _line(tr("verdict"), verdict_sentence(standing), "warn" if standing.why_not else "plain")
+        sentence = _line(tr("verdict"), verdict_sentence(standing), "warn" if standing.why_incomparable else "plain")
         judged = [_line(tr("baseline"), baseline.name), sentence]
         judged += [_line("", sentence) for sentence in more_sentences(standing)]
         judged += [_line(tr("statistics"), evidence)] if (evidence := evidence_sentence(standing)) else []
@@ -198,18 +215,18 @@ def group_detail(standing: VariantResult) -> Blocks:
         _line(tr(one.what), expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
         for one in expectations(standing, others)
     ]
-    if expected and standing.foretold.why:
-        expected.append(_line(tr("why"), tr(standing.foretold.why)))
+    if expected and standing.expectation.why:
+        expected.append(_line(tr("why"), tr(standing.expectation.why)))
     origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
     earlier = [
-        _line(tr("seed {seed_of_study}", seed_of_study=run.seed_of_study), drawn(origin, run.name))
+        _line(tr("seed {seed_of_study}", seed_of_study=run.seed_of_study), chain_text(origin, run.name))
         for run, origin in origins
     ]
     earlier += [
         _line(run.name, _state(run, unit=" " + tr("nats per {unit}", unit=tr(run.protocol.unit))))
-        for run in group.earlier
+        for run in group.earlier_stages
     ]
-    cost = [c for c in (*FAIRNESS, *HANDED_IN) if c.value(standing, None) is not None]
+    cost = [c for c in (*COST_COLUMNS, *DERIVED_COLUMNS) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
         (tr("Compared to the baseline"), judged),
@@ -220,64 +237,66 @@ def group_detail(standing: VariantResult) -> Blocks:
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
         (tr("Probes and other scores"), [*_measured(standing, others), *_lead(standing.runs[0])]),
         (tr("The last evaluation of its first run, class by class"), _classified(standing.runs[0])),
-        (tr("What it cost"), (_line(_without_unit(c), c.shown(standing, None)) for c in cost)),
+        (tr("What it cost"), (_line(_without_unit(c), c.screen_text(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
         (tr("What the numbers mean"), (_line("", note) for note in notes([standing]))),
     )
 
 
-def _run(group: Group, run: Entry) -> Line:
-    seed, reason = run.seed_of_study, group.left_out.get(run.path)
+def _run(group: VariantRuns, run: RunEntry) -> DetailLine:
+    seed, reason = run.seed_of_study, group.exclusion_reasons.get(run.path)
     best = "" if run.best is None else tr("   best {best:.4f}", best=run.best)
     left_out = tr("   excluded: {reason}", reason=tr(reason)) if reason else ""
     head = tr("seed {seed}  {name}", seed=seed if seed is not None else UNSET, name=run.name)
     return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
 
 
-def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
+def _state(run: RunEntry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    state = fitted(tr(run.state), STATE)
-    badges = "".join(f"   {marked(badge(n).called, seen=n in run.seen)}" for n in run.badges)
+    state = fit_to_width(tr(run.state), STATE)
+    badges = "".join(f"   {mark_if_seen(badge(n).display_name, seen=n in run.seen)}" for n in run.badges)
     return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 
-def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[Line]:
+def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[DetailLine]:
     for measure in measures:
         mean, difference = standing.mean(measure), standing.difference(measure)
         if mean is None:
             continue
-        text = measure.spread(mean) + (f" {measure.unit}" if measure.unit else "")
+        text = measure.format_mean(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.judged:
-            text += f"   Δ {measure.spread(difference, sign=True)}"
+            text += f"   Δ {measure.format_mean(difference, sign=True)}"
         said = probe_sentence(standing, measure)
         yield _line(tr(measure.name), text + (f"   {said}" if said else ""))
 
 
-def study_text(entries: Sequence[Entry], study: StudyFile | None = None, *, width: int | None = None) -> str:
+def study_text(entries: Sequence[RunEntry], study: RequestedStudy | None = None, *, width: int | None = None) -> str:
     """Return a study's results; a table wider than `width` columns is split into several."""
-    return text_of(VariantResults().of(Grouping().of(entries), {study.name: study} if study else {}), width=width)
+    return results_text(
+        VariantEvaluator().evaluate(Grouping().group(entries), {study.name: study} if study else {}), width=width
+    )
 
 
-def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
+def results_text(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
     """Return these variants as a table, a probe table, and a verdict each."""
     if not standings:
         return tr("this study has no runs yet\n")
-    runs = of_runs(standings)
+    runs = all_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
-    measures = (*probes(runs), *(m for m in scores(runs) if m.judged))
-    primary = IN_USE.joined(dict.fromkeys(tr(standing.primary.name) for standing in standings))
+    measures = (*probe_measures(runs), *(m for m in score_measures(runs) if m.judged))
+    primary = CURRENT_LANGUAGE.join_list(dict.fromkeys(tr(standing.primary.name) for standing in standings))
     parts = [
         tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
-        *_tables([[c.shown(s, None) for c in columns] for s in standings], columns, width),
+        *_tables([[c.screen_text(s, None) for c in columns] for s in standings], columns, width),
     ]
     if measures:
         shown = [columns[0], *map(mean_column, measures)]
-        made = [[columns[0].shown(standing, None)] for standing in standings]
+        made = [[columns[0].screen_text(standing, None)] for standing in standings]
         for cells, standing in zip(made, standings, strict=True):
             for measure in measures:
                 mean = standing.mean(measure)
-                judged = brief(standing.judgement(measure)).partition(",")[0]
-                cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
+                judged = brief_verdict(standing.judgement(measure)).partition(",")[0]
+                cells.append(NONE if mean is None else " ".join([measure.format_mean(mean), judged]).strip())
         parts += ["", tr("probes and scores, each compared to the baseline's"), *_tables(made, shown, width, left=True)]
     parts += ["", *_verdicts(standings, measures), "", *notes(standings)]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
@@ -300,7 +319,7 @@ def _tables(rows: Rows, columns: Sequence[Column], width: int | None, *, left: b
             cells = []
             for i in shown:
                 air = " " * (widths[i] - cell_len(row[i]))
-                cells.append(air + row[i] if columns[i].right and not left and i > 0 else row[i] + air)
+                cells.append(air + row[i] if columns[i].right_aligned and not left and i > 0 else row[i] + air)
             yield (" " * GAP).join(cells).rstrip()
         at = end
 
@@ -310,19 +329,19 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
     everything: list[Expectation] = []
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
-        yield IN_USE.say("name", name=name, text=verdict_sentence(standing))
-        for sentence in (*more_sentences(standing), *noise_of_sentences(standing)):
+        yield CURRENT_LANGUAGE.format_phrase("name", name=name, text=verdict_sentence(standing))
+        for sentence in (*more_sentences(standing), *bleu_noise_sentences(standing)):
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
         everything += found
         for expectation in found:
             yield f"  {clean_line(expectation_sentence(expectation))}"
-        if found and standing.foretold.why:
-            yield tr("  why: {why}", why=clean_line(tr(standing.foretold.why)))
-        told = {m.key for e in found for m, _ in e.found}
+        if found and standing.expectation.why:
+            yield tr("  why: {why}", why=clean_line(tr(standing.expectation.why)))
+        told = {m.key for e in found for m, _ in e.judgements}
         for measure in measures:
             said = probe_sentence(standing, measure)
             if said and measure.key not in told:
-                yield "  " + IN_USE.say("name", name=clean_line(tr(measure.name)), text=said)
+                yield "  " + CURRENT_LANGUAGE.format_phrase("name", name=clean_line(tr(measure.name)), text=said)
     if everything:
         yield tr("expectations: {counts}", counts=outcome_counts(everything))

@@ -8,49 +8,49 @@ from typing import Any
 
 from engine.base.language import english
 from engine.base.recorded_text import told
-from engine.config.measures import MEASURE, MEASURES, Measure, probe
+from engine.config.measures import MEASURES, MEASURES_BY_KEY, Measure, probe_measure
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.record_version import redefined
+from engine.runs.record_version import redefined_fields
 from engine.runs.records import (
-    LARGEST,
+    MAX_COUNT,
     DataFacts,
-    Lead,
+    LeadBaseline,
     MajorityFacts,
     Origin,
     StudyPlace,
     ValidationRecord,
 )
 from tui_transformer.lab.formatting import readers_in_words
-from tui_transformer.lab.records.badges import seen_of
+from tui_transformer.lab.records.badges import acknowledged_badges
 from tui_transformer.lab.records.run_files import RunFiles
 
 DAMAGED = english("damaged")
 ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
 NO_RUN = english("no run")  # the state of the row for always giving the same answer
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here besides scores
-ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
-LOSS = MEASURE["loss"]
+TEXT_SETTINGS = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
+LOSS = MEASURES_BY_KEY["loss"]
 LAST = replace(LOSS, key="last", name=english("validation loss"))
 BEST = replace(LOSS, key="best", name=english("best validation loss"))
-EXCESS = MEASURE["excess"]
+EXCESS = MEASURES_BY_KEY["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.
-SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and measure not in (LOSS, EXCESS)}
+SCORES = {measure.key: measure for measure in MEASURES if not measure.is_probe and measure not in (LOSS, EXCESS)}
 # Compares runs with different tokenizers; judged only there, so that no other study is corrected for it.
-BY_BYTES = replace(MEASURE["bits_per_byte"], margin=0.01)
+BITS_PER_BYTE = replace(MEASURES_BY_KEY["bits_per_byte"], margin=0.01)
 EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Protocol:
+class ScoringProtocol:
     """How a score was taken: two losses are comparable only if all of this is equal."""
 
     corpus: str = ""  # with its version; "" where data.json does not say it
     split: str = ""  # SHA-256 of the validation text; "" where data.json does not say it
-    asked: tuple[Any, ...] = ()  # fallback: the settings that name and cut the text, the corpus first
+    text_settings: tuple[Any, ...] = ()  # fallback: the settings that name and cut the text, the corpus first
     unit: str = "character"  # the unit the loss is averaged over
     objective: str = NextToken.name  # what is predicted from what
     tokens: str = ""  # identifies the tokenizer; "" where tokens are characters
@@ -63,7 +63,7 @@ class Protocol:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RunEntry:
     path: Path
     # the state to show: `lost` if its process is gone, `damaged` if status.json is unreadable
     state: str = DAMAGED
@@ -98,18 +98,18 @@ class Entry:
     seed: int | None = None
     study: StudyPlace | None = None  # its place in a study; `stage` is "" for the run that is compared
     origin: Origin | None = None  # the checkpoint it started from; None for fresh weights
-    protocol: Protocol = Protocol()
+    protocol: ScoringProtocol = ScoringProtocol()
     # every setting by its dotted key; in a study `train.init_from` names the stage, not its run, so that the seeds
     # of a variant share their settings
     config: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()  # files that are damaged
     # score of always giving the same answer or class; None without questions or classes
     majority: MajorityFacts | None = None
-    classified: "Classified | None" = None  # its last evaluation, if it gives texts classes
-    lead: Lead | None = None  # what the first sentences of its articles score as their summaries
+    classification: "ClassificationResult | None" = None  # its last evaluation, if it gives texts classes
+    lead: LeadBaseline | None = None  # what the first sentences of its articles score as their summaries
 
     def value(self, measure: Measure) -> float | None:
-        if measure.probe:
+        if measure.is_probe:
             return self.probes.get(measure.key)
         if measure.key in SCORES:
             return self.scores.get(measure.key)
@@ -130,7 +130,7 @@ class Entry:
 
     @property
     def corpus(self) -> str:
-        return self.protocol.corpus or setting(self.config, "data.corpus")
+        return self.protocol.corpus or text_setting(self.config, "data.corpus")
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -142,29 +142,29 @@ class Entry:
         return self.seed if self.seed is not None or self.study is None else self.study.seed
 
 
-def setting(config: Mapping[str, Any], key: str) -> str:
+def text_setting(config: Mapping[str, Any], key: str) -> str:
     """Return a setting if it is text, else ""."""
     found = config.get(key)
     return found if isinstance(found, str) else ""
 
 
-def probes(entries: Iterable[Entry]) -> tuple[Measure, ...]:
-    return tuple(map(probe, dict.fromkeys(name for entry in entries for name in entry.probes)))
+def probe_measures(entries: Iterable[RunEntry]) -> tuple[Measure, ...]:
+    return tuple(map(probe_measure, dict.fromkeys(name for entry in entries for name in entry.probes)))
 
 
-def scores(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+def score_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:
     return tuple(measure for key, measure in SCORES.items() if any(key in entry.scores for entry in entries))
 
 
-def judged(entries: Sequence[Entry]) -> tuple[Measure, ...]:
-    return (LAST, BEST, *probes(entries), *(measure for measure in scores(entries) if measure.judged))
+def judged_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:
+    return (LAST, BEST, *probe_measures(entries), *(measure for measure in score_measures(entries) if measure.judged))
 
 
-def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
+def majority_rows(entries: Sequence[RunEntry]) -> list[RunEntry]:
     """Return baseline rows, no real runs: one per answer that, always given, is right on some runs' questions."""
     beside = {entry.majority: entry for entry in reversed(entries) if entry.majority is not None}
     return [
-        Entry(  # its path does not exist, and no run can have this name
+        RunEntry(  # its path does not exist, and no run can have this name
             path=beside[one].path.parent / f"{NO_RUN}: {one.name.replace('/', '∕')}",
             state=NO_RUN,
             scores={one.score: one.share},
@@ -175,27 +175,27 @@ def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def majorities(entries: Iterable[Entry]) -> list[MajorityFacts]:
+def majorities(entries: Iterable[RunEntry]) -> list[MajorityFacts]:
     return list(dict.fromkeys(entry.majority for entry in entries if entry.majority is not None))
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> RunEntry:
     """Read a run directory as it is now. Never raises: damaged parts are left out and listed in `problems`."""
     reader, files = RunReader(path), RunFiles(path)
-    born, status, summary, config = files.born, files.status, files.summary, files.config
+    born, status, summary, config = files.run_record, files.status, files.summary, files.config
     model, data, notes = files.model, files.data, reader.notes
     study = born.study if born.study.name else None
     if study is not None and study.after and INIT_FROM in config:
-        _, at, checkpoint = setting(config, INIT_FROM).rpartition("@")
+        _, at, checkpoint = text_setting(config, INIT_FROM).rpartition("@")
         config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
     best, last = summary.best or ValidationRecord(), summary.last or ValidationRecord()
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
-    objective = setting(config, "objective.kind") or NextToken.name
+    objective = text_setting(config, "objective.kind") or NextToken.name
     task = task_named(objective)
     # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
     # A word model's numbers are as they were where every word was known, whether or not it loaded its words.
     words = "words" if last.unknown or data.splits.get("validation", {}).get("unknown") else ""
-    names = redefined(born.records, "" if "bleu" in task.scores else objective, words)
+    names = redefined_fields(born.records, "" if "bleu" in task.scores else objective, words)
     known = {name: last.value(name) is not None for name in SCORES}
     known |= {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
@@ -205,7 +205,7 @@ def read_entry(path: Path) -> Entry:
         badges.setdefault("DIVERGED", told(status.reason))
     gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
     majority, characters = data.majority, config.get("data.tokenizer", "characters") == "characters"
-    return Entry(
+    return RunEntry(
         path=path,
         state=state,
         reason=told(status.reason),
@@ -230,17 +230,17 @@ def read_entry(path: Path) -> Entry:
         chances={one.name: one.chance for one in data.probes if one.chance is not None},
         places=_places(data, last, task),
         badges=badges,
-        seen=seen_of(badges, notes),
+        seen=acknowledged_badges(badges, notes),
         checked=bool(files.verdicts) and last.loss is not None,
         notes=notes.text,
         tags=notes.tags,
-        seed=seed if type(seed := config.get("seed")) is int and abs(seed) <= LARGEST else None,
+        seed=seed if type(seed := config.get("seed")) is int and abs(seed) <= MAX_COUNT else None,
         study=study,
         origin=born.origin,
-        protocol=Protocol(  # from the data trained on, if known, else from the settings
+        protocol=ScoringProtocol(  # from the data trained on, if known, else from the settings
             corpus=data.corpus,
             split=data.sha256.get("validation", ""),
-            asked=tuple(config.get(f"data.{key}") for key in ASKED),
+            text_settings=tuple(config.get(f"data.{key}") for key in TEXT_SETTINGS),
             unit=task.unit if characters else "token",
             objective=objective,
             tokens="" if characters else data.tokenizer_sha256,
@@ -250,7 +250,7 @@ def read_entry(path: Path) -> Entry:
         config=config,
         problems=tuple(files.damaged),
         majority=majority if _is_share(majority) else None,
-        classified=Classified.of(data, last),
+        classification=ClassificationResult.from_records(data, last),
         lead=data.lead,
     )
 
@@ -260,7 +260,7 @@ def _is_share(majority: MajorityFacts | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Classified:
+class ClassificationResult:
     """How a run classified the validation texts, and what others get right of them."""
 
     classes: tuple[str, ...]
@@ -268,7 +268,7 @@ class Classified:
     readers: tuple[str, ...]  # what always saying one class, counting words, and knowing the grammar score, in words
 
     @classmethod
-    def of(cls, data: DataFacts, last: ValidationRecord) -> "Classified | None":
+    def from_records(cls, data: DataFacts, last: ValidationRecord) -> "ClassificationResult | None":
         n = len(data.classes)
         if not n or len(last.confusion) != n or any(len(row) != n for row in last.confusion):
             return None

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.clean import clean_line
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
-from engine.runs.files import finite, write_named
+from engine.runs.files import replace_non_finite, write_user_file
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.columns import FIXED, Column, Value, columns
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.columns import FIXED_COLUMNS, Column, Value, columns
+from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.escaping import csv_cell, latex_text, markdown_text
 
@@ -23,7 +23,7 @@ ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what numbers mean
 
 
 @dataclass(frozen=True)
-class Table:
+class ComparisonTable:
     """Rows of text under full names; everything is cleaned."""
 
     columns: tuple[Column, ...]  # from the left
@@ -32,32 +32,36 @@ class Table:
     values: tuple[tuple[Value, ...], ...]  # the same cells as numbers and texts
 
 
-def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: bool = False) -> Table:
-    """Return everything about these runs, with what their scores mean and what follows."""
+def comparison_table(
+    entries: Sequence[RunEntry], baseline: RunEntry | None, *, all_settings: bool = False
+) -> ComparisonTable:
+    """Return all columns of these runs, with those that say what their scores mean and what follows from them."""
     found = columns(entries, baseline, all_settings=all_settings)
     shown = {column.key for column in found}
-    found += [FIXED[key] for key in ALWAYS if key not in shown]
+    found += [FIXED_COLUMNS[key] for key in ALWAYS if key not in shown]
     units = {entry.protocol.unit for entry in entries}
     unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per the unit in each row"
     heads = tuple(clean_line(f"{c.name} ({unit})" if c.key in LOSSES else c.name) for c in found)
-    rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
+    rows = tuple(tuple(clean_line(c.file_text(e, baseline)) for c in found) for e in entries)
     values = tuple(tuple(c.value(e, baseline) for c in found) for e in entries)
-    return Table(tuple(found), heads, rows, values)
+    return ComparisonTable(tuple(found), heads, rows, values)
 
 
-def group_table(standings: Sequence[VariantResult], *, data: bool = False, all_settings: bool = False) -> Table:
+def variant_comparison_table(
+    standings: Sequence[VariantResult], *, data: bool = False, all_settings: bool = False
+) -> ComparisonTable:
     """The same for variants over seeds.
 
     With `data` every number has its own column, for programs; otherwise a mean and its interval share one.
     """
     found = (group_columns.data_columns if data else group_columns.columns)(standings, all_settings=all_settings)
     heads = tuple(clean_line(column.name) for column in found)
-    rows = tuple(tuple(clean_line(c.written(s, None)) for c in found) for s in standings)
+    rows = tuple(tuple(clean_line(c.file_text(s, None)) for c in found) for s in standings)
     values = tuple(
         tuple(c.value(s, None) if data or _is_amount(cell) else cell for c, cell in zip(found, row, strict=True))
         for s, row in zip(standings, rows, strict=True)
     )
-    return Table(tuple(found), heads, rows, values)
+    return ComparisonTable(tuple(found), heads, rows, values)
 
 
 def _is_amount(cell: str) -> bool:
@@ -67,13 +71,13 @@ def _is_amount(cell: str) -> bool:
         return False
 
 
-def _cells(table: Table, write: Callable[[str, Value], str]) -> Iterator[list[str]]:
+def _cells(table: ComparisonTable, write: Callable[[str, Value], str]) -> Iterator[list[str]]:
     for cells, values in zip(table.rows, table.values, strict=True):
         yield [write(cell, value) for cell, value in zip(cells, values, strict=True)]
 
 
-def to_csv(table: Table) -> str:
-    """One line per run, RFC 4180. Text a spreadsheet would run as a formula gets an apostrophe, no number a plus."""
+def to_csv(table: ComparisonTable) -> str:
+    """One line per run, RFC 4180. Text that would run as a formula gets an apostrophe; numbers have no plus."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.heads)
@@ -85,33 +89,36 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ComparisonTable) -> str:
     """A GitHub-flavoured table; no cell can end it or become anything but text."""
     markdown_cell = lambda cell, value: cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
-    heads, aligned = map(markdown_text, table.heads), ("---:" if column.right else ":---" for column in table.columns)
+    heads, aligned = (
+        map(markdown_text, table.heads),
+        ("---:" if column.right_aligned else ":---" for column in table.columns),
+    )
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, aligned, *_cells(table, markdown_cell)))
 
 
-def to_json(table: Table) -> str:
+def to_json(table: ComparisonTable) -> str:
     """An array of one object per run, with the filter's keys; null where there is no value."""
     keys = [column.key for column in table.columns]
-    records = [finite(dict(zip(keys, values, strict=True))) for values in table.values]
+    records = [replace_non_finite(dict(zip(keys, values, strict=True))) for values in table.values]
     return json.dumps(records, ensure_ascii=True, indent=1, default=str) + "\n"
 
 
 r"""A table in LaTeX that pdflatex compiles as it is: a plain `tabular` without any package, everything escaped.
 
-pdflatex stops at a character that its fonts lack. So what is not ASCII, a Latin letter of Western Europe or one of a
-few signs stands as its number, `[U+4E2D]`: a table that names a character beats one that does not compile.
+pdflatex stops at a character that its fonts lack. So only ASCII, Western European letters and a few signs are kept;
+any other character is written as its code point, `[U+4E2D]`.
 """
 
 
 ROW, EDGE, LARGEST = 5, 40, 5000  # millimetres of a page: a row, the edges, the most
 
 
-def tabular(table: Table) -> str:
+def to_latex(table: ComparisonTable) -> str:
     r"""The table alone, for `\input`."""
-    aligned = "".join("r" if column.right else "l" for column in table.columns)
+    aligned = "".join("r" if column.right_aligned else "l" for column in table.columns)
     lines = [
         r"% \input this where the table is to stand; it needs no package.",
         r"{\footnotesize\setlength{\tabcolsep}{4pt}%",
@@ -126,7 +133,7 @@ def tabular(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(table: Table) -> str:
+def to_latex_document(table: ComparisonTable) -> str:
     """A standalone page, as large as the table."""
     widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
     wide = min(LARGEST, sum(2 * width + 4 for width in widths) + EDGE)
@@ -140,7 +147,7 @@ def document(table: Table) -> str:
         r"\pagestyle{empty}",
         r"\begin{document}",
     ]
-    return "\n".join(lines) + "\n" + tabular(table) + "\\end{document}\n"
+    return "\n".join(lines) + "\n" + to_latex(table) + "\\end{document}\n"
 
 
 def _latex_cell(cell: str, value: object) -> str:
@@ -151,28 +158,30 @@ def _latex_cell(cell: str, value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Format:
+class TableFormat:
     name: str
     ending: str
     what: str
-    write: Callable[[Table], str]
+    write: Callable[[ComparisonTable], str]
 
 
-DATA = ("csv", "json")  # for programs: one number per cell
+DATA_FORMATS = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
-    "csv": Format("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
-    "markdown": Format("Markdown", "md", tr("for a README or an issue"), to_markdown),
-    "latex": Format(tr("LaTeX table"), "tex", tr("for \\input in a paper; needs no packages"), tabular),
-    "latex-document": Format(tr("LaTeX document"), "tex", tr("a page to compile with pdflatex"), document),
-    "json": Format("JSON", "json", tr("for a program"), to_json),
+    "csv": TableFormat("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
+    "markdown": TableFormat("Markdown", "md", tr("for a README or an issue"), to_markdown),
+    "latex": TableFormat(tr("LaTeX table"), "tex", tr("for \\input in a paper; needs no packages"), to_latex),
+    "latex-document": TableFormat(
+        tr("LaTeX document"), "tex", tr("a page to compile with pdflatex"), to_latex_document
+    ),
+    "json": TableFormat("JSON", "json", tr("for a program"), to_json),
 }
 
 
 def save(text: str, path: Path) -> None:
     """Write it atomically; raises InputError if it cannot."""
     try:
-        write_named(path, text)
+        write_user_file(path, text)
     except OSError as error:
-        raise refused(tr("{path} cannot be written", path=str(path)[:200]), error) from None
+        raise write_error(tr("{path} cannot be written", path=str(path)[:200]), error) from None
     except ValueError as error:  # a zero byte in its name
         raise InputError(tr("{path} cannot be written: {error}", path=str(path)[:200], error=error)) from None

@@ -10,12 +10,12 @@ from typing import Literal
 from pydantic import Field
 
 from engine.base.errors import InputError
-from engine.config.toml import read
+from engine.config.toml import read_toml
 from engine.runs.records import Count, Record, Text
 from engine.runs.scan import RunsScan
 from engine.runs.tail import Stamp, stamp
-from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.records.run_files import READ
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
+from tui_transformer.lab.records.run_files import READ_FILES
 from tui_transformer.lab.work.record import SUFFIX
 
 
@@ -26,7 +26,7 @@ class StudyVariant(Record):
     why: Text = ""  # why it is expected, in one sentence
 
 
-class StudyFile(Record):
+class RequestedStudy(Record):
     """A study as requested. Files may come from others: nothing in one is trusted."""
 
     name: Text = ""  # of the study; its runs carry it
@@ -43,11 +43,11 @@ class StudyFile(Record):
         return {variant.name: variant for variant in self.listed if variant.name}
 
 
-def read_study_file(path: Path) -> StudyFile:
+def read_study_file(path: Path) -> RequestedStudy:
     """Read a study's file. Never raises: damaged parts are left out and named in `problem`."""
-    found, problem = StudyFile(), ""
+    found, problem = RequestedStudy(), ""
     try:
-        found = StudyFile.read(read(path))
+        found = RequestedStudy.read(read_toml(path))
     except (InputError, RecursionError) as error:
         problem = str(error)
     name = found.name or path.name.removesuffix(SUFFIX).removesuffix(".toml")
@@ -55,11 +55,11 @@ def read_study_file(path: Path) -> StudyFile:
 
 
 @lru_cache(4_096)
-def _read_once(path: Path, version: Stamp) -> StudyFile:
+def _read_once(path: Path, version: Stamp) -> RequestedStudy:
     return read_study_file(path)
 
 
-def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
+def study_files(runs_dir: Path) -> Mapping[str, RequestedStudy]:
     """Return every started study by name; only changed files are read again."""
     try:
         paths = sorted(path for path in runs_dir.glob(f"*{SUFFIX}") if not path.name.startswith("."))
@@ -69,31 +69,31 @@ def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
 
 
 @dataclass(frozen=True)
-class RunScan:
-    entries: tuple[Entry, ...] = ()  # the newest first
+class FolderContents:
+    entries: tuple[RunEntry, ...] = ()  # the newest first
     problem: str = ""  # why the folder cannot be read; "" if it can, or does not exist yet
-    studies: Mapping[str, StudyFile] = field(default_factory=dict)  # the files of started studies, by name
+    studies: Mapping[str, RequestedStudy] = field(default_factory=dict)  # the files of started studies, by name
 
 
-class Folder:
+class RunsFolder:
     """Scans a runs folder, which need not exist, repeatedly."""
 
     def __init__(self, runs_dir: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._runs_dir, self._clock = runs_dir, clock
         self._scan = RunsScan(
             runs_dir,
-            READ,
+            READ_FILES,
             lambda path: read_entry(path),
             moving=lambda entry: entry.live or entry.state in ("queued", "lost", "interrupted"),
             broke=lambda entry, before: bool(entry.problems) and entry.problems != before.problems,
         )
-        self._last = RunScan()
+        self._last = FolderContents()
 
-    def look(self, fresh: Collection[Path] = ()) -> RunScan:
+    def scan(self, fresh: Collection[Path] = ()) -> FolderContents:
         """Return the current contents, the same object if nothing changed; `fresh` are read even at rest."""
         last = self._last
-        swept = self._scan.look(self._clock(), fresh)
-        entries = tuple(sorted(self._scan.found, key=lambda entry: (entry.created, entry.name), reverse=True))
-        now = RunScan(entries, self._scan.problem, study_files(self._runs_dir) if swept else last.studies)
+        swept = self._scan.update(self._clock(), fresh)
+        entries = tuple(sorted(self._scan.runs, key=lambda entry: (entry.created, entry.name), reverse=True))
+        now = FolderContents(entries, self._scan.problem, study_files(self._runs_dir) if swept else last.studies)
         self._last = last if now == last else now
         return self._last

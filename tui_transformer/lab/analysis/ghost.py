@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runs.records import ValidationRecord
-from engine.runs.tail import History, Stamp, stamp
-from tui_transformer.lab.analysis.entry import Entry, read_entry
+from engine.runs.tail import MetricsHistory, Stamp, stamp
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.analysis.groups import comparable
-from tui_transformer.lab.records.feed import Snapshot
+from tui_transformer.lab.records.feed import FolderSnapshot
 
 TRIED = 20  # finished runs, the best first
 FILES = ("config.toml", "data.json", "summary.json", "checks.json")  # that say what can be compared
@@ -22,12 +22,12 @@ class Ghost:
     version: int  # changes whenever the evaluations do
 
 
-class Ghosts:
+class GhostFinder:
     def __init__(self) -> None:
-        self._entries: dict[Path, tuple[tuple[Stamp, ...], Entry]] = {}
-        self._history: tuple[Path, History] | None = None
+        self._entries: dict[Path, tuple[tuple[Stamp, ...], RunEntry]] = {}
+        self._history: tuple[Path, MetricsHistory] | None = None
 
-    def look(self, snapshot: Snapshot) -> Ghost | None:
+    def find(self, snapshot: FolderSnapshot) -> Ghost | None:
         """The ghost of the chosen run; None if there is none. May wait for a disk."""
         row = snapshot.row(snapshot.chosen)
         if row is None or snapshot.view is None:
@@ -39,12 +39,12 @@ class Ghosts:
         if best is None:
             return None
         if self._history is None or self._history[0] != best.path:
-            self._history = best.path, History(best.path, FEW)
+            self._history = best.path, MetricsHistory(best.path, FEW)
         history = self._history[1]
         history.poll()
         return Ghost(best.name, history.metrics.validation, history.metrics.version)
 
-    def _entry(self, run: Path) -> Entry:
+    def _entry(self, run: Path) -> RunEntry:
         now = tuple(stamp(run / file) for file in FILES)
         if run not in self._entries or self._entries[run][0] != now:
             self._entries[run] = now, read_entry(run)

@@ -6,14 +6,29 @@ from functools import partial
 from typing import Any
 
 from engine.base.language import english, tr
-from engine.config.measures import MEASURE, Measure
+from engine.config.measures import MEASURES_BY_KEY, Measure
 from tui_transformer.lab.analysis import columns as runs_columns
-from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
-from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
-from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language
-from tui_transformer.lab.analysis.verdict import VariantResult, at_settings, brief, expectations, scores_of, summary
+from tui_transformer.lab.analysis.columns import (
+    ABOUT_COLUMNS,
+    FIXED_COLUMNS,
+    Column,
+    Value,
+    has_value,
+    setting_columns,
+    text_column,
+)
+from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, RunEntry, probe_measures, score_measures
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, ENGLISH, Language
+from tui_transformer.lab.analysis.verdict import (
+    VariantResult,
+    brief_verdict,
+    expectations,
+    outcome_summary,
+    scores_of,
+    with_settings_caveat,
+)
 from tui_transformer.lab.formatting import per_cent
-from tui_transformer.lab.records.badges import badge, marked
+from tui_transformer.lab.records.badges import badge, mark_if_seen
 
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
@@ -24,49 +39,63 @@ ADJUSTED = english("paired t test, corrected across all verdicts in the study an
 def _badges(standing: VariantResult, seen: Collection[str] = ()) -> str:
     counts, runs = standing.group.badge_counts, len(standing.runs)
     some = {n: f" {counts[n]}/{runs}" if counts[n] < runs else "" for n in standing.badges}
-    return " ".join(marked(badge(n).word + some[n], seen=n in seen) for n in standing.badges)
+    return " ".join(mark_if_seen(badge(n).word + some[n], seen=n in seen) for n in standing.badges)
 
 
-VARIANT = text(english("variant"), lambda s: s.group.name, always=True)
+VARIANT = text_column(english("variant"), lambda s: s.group.name, always=True)
 TITLE = replace(VARIANT, title=english("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
-STUDY = text("study", lambda s: s.group.study)
+STUDY = text_column("study", lambda s: s.group.study)
 SEEDS = Column(
-    "n", "n", english("seeds"), lambda s, b: len(s.group.counted), str, str, always=True, spread=lambda s: s.n
+    "n",
+    "n",
+    english("seeds"),
+    lambda s, b: len(s.group.counted_runs),
+    str,
+    str,
+    always=True,
+    spread=lambda s: s.seed_count_text,
 )
-VERDICT = text(
+VERDICT = text_column(
     "verdict",
     lambda s: s.verdict(),
     always=True,
-    said=lambda s, b: s.verdict(IN_USE),
+    localized_cell=lambda s, b: s.verdict(CURRENT_LANGUAGE),
     kind=lambda s, b: s.verdict_kind,
 )
-CHECKS = replace(runs_columns.CHECKS, spread=_badges, said=lambda s, b: _badges(s, s.seen))
-P = Column(
-    *("p", english("p adj."), f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number),
+CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.seen))
+P_VALUE = Column(
+    *(
+        "p",
+        english("p adj."),
+        f"p ({ADJUSTED})",
+        lambda s, b: _difference_field(s, s.primary, "adjusted_p"),
+        _p,
+        _number,
+    ),
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
-PRIMARY = text(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
+PRIMARY = text_column(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
 PER_CENT = Column(
-    "%", "Δ %", english("loss − baseline's (% of baseline)"), lambda s, b: s.per_cent(), per_cent, per_cent
+    "%", "Δ %", english("loss − baseline's (% of baseline)"), lambda s, b: s.loss_change(), per_cent, per_cent
 )
 PPL = english("perplexity − baseline's (% of baseline)")
-PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
+PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), per_cent, per_cent)
 RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 
-def _of(standing: VariantResult, measure: Measure, what: str) -> Any:
+def _difference_field(standing: VariantResult, measure: Measure, what: str) -> Any:
     return getattr(standing.difference(measure), what, None)
 
 
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
     """`1.2431 ± 0.0031`; for a share `97.1 [90.2, 99.8]`."""
-    title = measure.title if measure.share else measure.name if not measure.lower else measure.key
+    title = measure.title if measure.is_share else measure.name if not measure.lower_is_better else measure.key
     unit = f" {measure.unit}".rstrip()
     return Column(
         *(measure.key, title + unit, _named(measure, "{name}"), lambda s, b: getattr(s.mean(measure), "mean", None)),
-        *(measure.amount, measure.amount),
+        *(measure.format_value, measure.format_value),
         always=always,
-        spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.spread(mean),
+        spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.format_mean(mean),
         shown_title=tr(title) + unit,
         shown_name=_named(measure, "{name}", tr),
     )
@@ -76,9 +105,14 @@ def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     title = measure.title.replace("_", " ")
     return Column(
-        *(f"Δ{measure.key}", f"Δ {title}", _named(measure, "Δ {name}"), lambda s, b: _of(s, measure, "mean")),
+        *(
+            f"Δ{measure.key}",
+            f"Δ {title}",
+            _named(measure, "Δ {name}"),
+            lambda s, b: _difference_field(s, measure, "mean"),
+        ),
         *(_signed, _signed),
-        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found, sign=True),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.format_mean(found, sign=True),
         shown_title=f"Δ {tr(title)}",
         shown_name=_named(measure, "Δ {name}", tr),
     )
@@ -88,13 +122,13 @@ def verdict_column(measure: Measure) -> Column:
     said = english("{title} verdict")
 
     def value(standing: VariantResult, language: Language = ENGLISH) -> str:
-        return brief(standing.judgement(measure), language)
+        return brief_verdict(standing.judgement(measure), language)
 
     return replace(
-        text(f"{measure.key} verdict", value),
+        text_column(f"{measure.key} verdict", value),
         title=said.format(title=measure.title),
         shown_title=tr(said, title=tr(measure.title)),
-        said=lambda s, b: value(s, IN_USE),
+        localized_cell=lambda s, b: value(s, CURRENT_LANGUAGE),
         kind=lambda s, b: getattr(s.judgement(measure), "kind", ""),
     )
 
@@ -109,7 +143,7 @@ def _averaged(of: Column) -> Column:
     """A run column as the mean over runs that count."""
 
     def value(standing: VariantResult, baseline: object) -> Value:
-        found = [of.value(run, None) for run in standing.group.counted.values()]
+        found = [of.value(run, None) for run in standing.group.counted_runs.values()]
         known = [v for v in found if v is not None]
         mean = sum(known) / len(known) if known else None
         return round(mean) if mean is not None and all(isinstance(v, int) for v in known) else mean
@@ -127,10 +161,14 @@ def _of_representative(column: Column) -> Column:
     return replace(column, value=value)
 
 
-PARAMETERS = _averaged(FIXED["params"])
+PARAMETERS = _averaged(FIXED_COLUMNS["params"])
 MORE_PARAMETERS = _of_representative(runs_columns.MORE_PARAMETERS)
-FAIRNESS = (PARAMETERS, MORE_PARAMETERS, *(_averaged(FIXED[key]) for key in ("tokens", "flops", "tok/s", "time")))
-HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
+COST_COLUMNS = (
+    PARAMETERS,
+    MORE_PARAMETERS,
+    *(_averaged(FIXED_COLUMNS[key]) for key in ("tokens", "flops", "tok/s", "time")),
+)
+DERIVED_COLUMNS = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
     english("majority"),
@@ -142,7 +180,7 @@ MAJORITY = Column(
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
 MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always predicting the most frequent class (not a run)"))
 OVER_CLASS = _averaged(runs_columns.OVER_CLASS)
-ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in ("corpus", "unit")]
+ABOUT_GROUPS = [_of_representative(column) for column in ABOUT_COLUMNS if column.key in ("corpus", "unit")]
 
 
 def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
@@ -150,10 +188,10 @@ def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool
     groups = dict.fromkeys([*(s.family.baseline for s in standings), *(s.group for s in standings)])
     among = [group.representative for group in groups if group is not None]
     found = setting_columns(among, all_settings=all_settings)
-    return [_of_representative(column) for column in found if column.dotted != "seed"]
+    return [_of_representative(column) for column in found if column.config_key != "seed"]
 
 
-def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
+def all_runs(standings: Sequence[VariantResult]) -> list[RunEntry]:
     return [run for standing in standings for run in standing.runs]
 
 
@@ -161,32 +199,37 @@ def expected_column(measures: Sequence[Measure]) -> Column:
     """The outcome beside what the study expected."""
 
     def value(standing: VariantResult, language: Language = ENGLISH) -> str:
-        return summary(expectations(standing, measures), language)
+        return outcome_summary(expectations(standing, measures), language)
 
-    return text(english("expected"), value, english("outcome against expectations"), said=lambda s, b: value(s, IN_USE))
+    return text_column(
+        english("expected"),
+        value,
+        english("outcome against expectations"),
+        localized_cell=lambda s, b: value(s, CURRENT_LANGUAGE),
+    )
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """Everything but probes and other scores, most important first."""
-    runs = of_runs(standings)
-    measures = (*probes(runs), *scores(runs))
+    runs = all_runs(standings)
+    measures = (*probe_measures(runs), *score_measures(runs))
     primary = {s.primary.key: s.primary for s in standings if s.primary is not LAST}.values()
     several = len({standing.group.study for standing in standings}) > 1
     offered = [
         *(TITLE if several else VARIANT, SEEDS, mean_column(LAST, always=True), difference_column(LAST)),
         *(column for m in primary for column in (mean_column(m), difference_column(m))),
-        mean_column(MEASURE["unknown"]),
+        mean_column(MEASURES_BY_KEY["unknown"]),
         *(VERDICT, CHECKS, expected_column(measures), *differing_settings(standings, all_settings=all_settings)),
-        *(P, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
-        *(*FAIRNESS, *HANDED_IN),
+        *(P_VALUE, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
+        *(*COST_COLUMNS, *DERIVED_COLUMNS),
     ]
     return _with_values(offered, standings)
 
 
 def columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
-    runs = of_runs(standings)
+    runs = all_runs(standings)
     more: list[Column] = []
-    for measure in (*probes(runs), *scores(runs)):
+    for measure in (*probe_measures(runs), *score_measures(runs)):
         more.append(mean_column(measure))
         if measure.judged:
             more += [difference_column(measure), verdict_column(measure)]
@@ -198,32 +241,32 @@ def columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -
 
 def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """The same for programs: one number per column, shares from 0 to 1."""
-    runs = of_runs(standings)
-    others = (*probes(runs), *scores(runs))
+    runs = all_runs(standings)
+    others = (*probe_measures(runs), *score_measures(runs))
     names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), PRIMARY, VERDICT, SENTENCE, CHECKS]
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
     changed = differing_settings(standings, all_settings=all_settings)
-    shares = (replace(c, name=c.name.replace("% of", "share of"), show=_number, write=_number) for c in HANDED_IN)
-    classify = any(run.classified is not None for run in runs)
+    shares = (replace(c, name=c.name.replace("% of", "share of"), show=_number, write=_number) for c in DERIVED_COLUMNS)
+    classify = any(run.classification is not None for run in runs)
     majority = _with_values((MAJORITY_CLASS, OVER_CLASS) if classify else (MAJORITY, OVER_MAJORITY), standings)
-    return [*names, *numbers, expected_column(others), *changed, *FAIRNESS, *shares, *majority, *ABOUT_GROUPS]
+    return [*names, *numbers, expected_column(others), *changed, *COST_COLUMNS, *shares, *majority, *ABOUT_GROUPS]
 
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", "seeds, in words", lambda s: s.seeds(ENGLISH)),
+    ("seeds", "seeds, in words", lambda s: s.seeds_text(ENGLISH)),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 
 
 def _sentence(standing: VariantResult) -> str:
-    judged, reason = standing.judgement(standing.primary), standing.family.reason(standing.group)
+    judged, reason = standing.judgement(standing.primary), standing.family.incomparable_reason(standing.group)
     if reason is not None:
-        return ENGLISH.tell(reason)
-    return at_settings(ENGLISH.judgement(judged), judged, ENGLISH) if judged is not None else ""
+        return ENGLISH.format_message(reason)
+    return with_settings_caveat(ENGLISH.judgement(judged), judged, ENGLISH) if judged is not None else ""
 
 
-SENTENCE = text("judgement", _sentence, "verdict with its numbers")
+SENTENCE = text_column("judgement", _sentence, "verdict with its numbers")
 
 
 def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Column:
@@ -232,9 +275,9 @@ def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Colu
 
 def _numbers(measure: Measure) -> Iterable[Column]:
     """Mean and interval; for judged measures, also every figure on the difference."""
-    key, name = measure.key, measure.key if measure.probe else measure.name
+    key, name = measure.key, measure.key if measure.is_probe else measure.name
     yield _plain(key, f"{name}, mean", lambda s: getattr(s.mean(measure), "mean", None))
-    if measure.share:
+    if measure.is_share:
         for i, end in enumerate(("low", "high")):
             at = lambda s, i=i: ends[i] if (ends := getattr(s.mean(measure), "interval", None)) is not None else None
             yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", at)
@@ -244,7 +287,9 @@ def _numbers(measure: Measure) -> Iterable[Column]:
         yield _plain(f"{key} ±", f"{name}, half-width of the 95 % interval", half)
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
-            yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
+            yield _plain(
+                f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_difference_field, measure=measure, what=of)
+            )
         yield _plain(f"{key} verdict", f"{name}, verdict", lambda s: getattr(s.judgement(measure), "kind", ""))
 
 
@@ -260,4 +305,4 @@ _DIFFERENCES = (
 
 
 def _with_values(offered: Iterable[Column], standings: Sequence[VariantResult]) -> list[Column]:
-    return [c for c in offered if c.always or c.dotted or any(has_value(c.value(s, None)) for s in standings)]
+    return [c for c in offered if c.always or c.config_key or any(has_value(c.value(s, None)) for s in standings)]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from engine.base.language import english, tr
 from engine.config.keys import is_bookkeeping
 from engine.config.measures import MOST_UNKNOWN
-from tui_transformer.lab.analysis.entry import BY_BYTES, DAMAGED, ENDED_EARLY, Entry, Protocol
-from tui_transformer.lab.analysis.language import IN_USE, Language, Message, Word
+from tui_transformer.lab.analysis.entry import BITS_PER_BYTE, DAMAGED, ENDED_EARLY, RunEntry, ScoringProtocol
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, Language, LazyPhrase, Term
 from tui_transformer.lab.records.badges import badge
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ WITH_OTHER = {  # by what differs from the runs that count
 }
 
 
-def _parts(of: Protocol, *, known: bool) -> Iterator[tuple[str, str, object, object]]:
+def _parts(of: ScoringProtocol, *, known: bool) -> Iterator[tuple[str, str, object, object]]:
     """What must be equal: in a word, as a phrase (`scored.…`), and each run's value.
 
     None and "" are not known yet and equal anything.
@@ -39,98 +39,100 @@ def _parts(of: Protocol, *, known: bool) -> Iterator[tuple[str, str, object, obj
     if known:
         yield "split", "split", of.split, of.split[:8]
     else:  # before data.json says which text it is, the settings must do
-        yield "corpus", "corpus", of.asked[:1], of.asked[0] if of.asked else ""
-        yield "split", "cut", of.asked[1:], ""
+        yield "corpus", "corpus", of.text_settings[:1], of.text_settings[0] if of.text_settings else ""
+        yield "split", "cut", of.text_settings[1:], ""
     yield "objective", "objective", of.objective, of.objective
-    yield "unit", "unit", of.unit, Word(of.unit)
-    yield "tokens", "tokens", of.tokens, of.tokens[:8] or Word("unknown")
+    yield "unit", "unit", of.unit, Term(of.unit)
+    yield "tokens", "tokens", of.tokens, of.tokens[:8] or Term("unknown")
     yield "context", "context", of.context, of.context
     yield "stride", "stride", of.stride, of.stride
 
 
-def _difference(a: Protocol, b: Protocol) -> tuple[str, Message, Message] | None:
-    """What differs in a word, and how each was scored."""
+def _difference(a: ScoringProtocol, b: ScoringProtocol) -> tuple[str, LazyPhrase, LazyPhrase] | None:
+    """What differs, in a word, and how each run was scored."""
     known = bool(a.split and b.split)
     pairs = zip(_parts(a, known=known), _parts(b, known=known), strict=True)
     for (word, phrase, one, own), (_, _, two, others) in pairs:
         if one and two and one != two:
             key = f"scored.{phrase}"
-            return word, Message(key, {"value": own}), Message(key, {"value": others})
+            return word, LazyPhrase(key, {"value": own}), LazyPhrase(key, {"value": others})
     return None
 
 
-def other_measure(entry: Entry, baseline: Entry) -> Message | None:
+def other_measure_reason(entry: RunEntry, baseline: RunEntry) -> LazyPhrase | None:
     """Return why two runs' scores are different measures, as `other corpus`; None if they are the same."""
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return None
     if found[0] in ("unit", "tokens"):
-        if any(BY_BYTES.key in run.redefined for run in (entry, baseline)):
-            return Message("other.unspelled")
+        if any(BITS_PER_BYTE.key in run.redefined for run in (entry, baseline)):
+            return LazyPhrase("other.unspelled")
         if _mostly_spelled(entry, baseline):
-            return Message("other.spelled", {"share": f"{MOST_UNKNOWN:.0%}"})
-    return Message("other", {"what": Word(found[0])})
+            return LazyPhrase("other.spelled", {"share": f"{MOST_UNKNOWN:.0%}"})
+    return LazyPhrase("other", {"what": Term(found[0])})
 
 
-def _mostly_spelled(*runs: Entry) -> bool:
+def _mostly_spelled(*runs: RunEntry) -> bool:
     return any(run.scores.get("unknown", 0.0) > MOST_UNKNOWN for run in runs)
 
 
-def other(entry: Entry, baseline: Entry) -> str:
+def differing_part(entry: RunEntry, baseline: RunEntry) -> str:
     """Return what makes their scores different measures, in a word; "" if nothing does."""
     found = _difference(entry.protocol, baseline.protocol)
     return found[0] if found is not None else ""
 
 
-def by_bytes(entry: Entry, baseline: Entry) -> bool:
+def only_bytes_comparable(entry: RunEntry, baseline: RunEntry) -> bool:
     """Return whether two runs can be compared by bits per byte and by nothing else: same text, other tokens."""
     a, b = entry.protocol, baseline.protocol
     parts = zip(_parts(a, known=bool(a.split and b.split)), _parts(b, known=bool(a.split and b.split)), strict=True)
     differs = {word for (word, _, one, _), (_, _, two, _) in parts if one and two and one != two}
-    # A context counts tokens, so it is another length of text where tokens are others.
+    # A context counts tokens, so with other tokens the same context is another length of text.
     if not differs & {"unit", "tokens"} or differs - {"unit", "tokens", "context", "stride"}:
         return False
-    scored = all(run.scores.get(BY_BYTES.key) is not None for run in (entry, baseline))
+    scored = all(run.scores.get(BITS_PER_BYTE.key) is not None for run in (entry, baseline))
     return scored and not _mostly_spelled(entry, baseline)
 
 
-def void(entry: Entry) -> str:
+def invalid_badge(entry: RunEntry) -> str:
     """Return the badge that makes a run's loss incomparable; "" if there is none."""
     return next((name for name in entry.badges if badge(name).void), "")
 
 
-def comparable(entry: Entry, baseline: Entry) -> bool:
-    return not (other_measure(entry, baseline) or void(entry) or void(baseline))
+def comparable(entry: RunEntry, baseline: RunEntry) -> bool:
+    return not (other_measure_reason(entry, baseline) or invalid_badge(entry) or invalid_badge(baseline))
 
 
-def why_not(entry: Entry, baseline: Entry, language: Language = IN_USE) -> str:
+def why_incomparable(entry: RunEntry, baseline: RunEntry, language: Language = CURRENT_LANGUAGE) -> str:
     """Return why two runs cannot be compared, in one sentence; "" if they can."""
     for run in (entry, baseline):
-        if void(run):
-            return language.say("has-badge", name=run.name, badge=void(run), means=language.badge(void(run)).means)
+        if invalid_badge(run):
+            return language.format_phrase(
+                "has-badge", name=run.name, badge=invalid_badge(run), means=language.badge(invalid_badge(run)).means
+            )
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return ""
     _, own, others = found
-    return language.say("measures", a=entry.name, own=own, b=baseline.name, others=others)
+    return language.format_phrase("measures", a=entry.name, own=own, b=baseline.name, others=others)
 
 
-def unit_of(rows: "Sequence[Entry | VariantResult]") -> str:
+def unit_of(rows: "Sequence[RunEntry | VariantResult]") -> str:
     units = {row.protocol.unit for row in rows}
     return tr("nats per {unit}", unit=tr(units.pop())) if len(units) == 1 else tr("different units")
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class VariantRuns:
     """A variant: the same settings, a run per seed."""
 
     path: Path  # its identity; no such path exists
     study: str  # "" if the runs belong to none and share their settings
     name: str  # of the variant, where all belong to one study
-    runs: tuple[Entry, ...]  # all of them, by seed
-    counted: Mapping[int, Entry]  # seed -> the run whose scores count
-    left_out: Mapping[Path, str]  # run -> why it does not count, in English
-    earlier: tuple[Entry, ...] = ()  # runs of earlier stages, whose weights it started from; none count
+    runs: tuple[RunEntry, ...]  # all of them, by seed
+    counted_runs: Mapping[int, RunEntry]  # seed -> the run whose scores count
+    exclusion_reasons: Mapping[Path, str]  # run -> why it does not count, in English
+    earlier_stages: tuple[RunEntry, ...] = ()  # runs of earlier stages, whose weights it started from; none count
 
     @property
     def title(self) -> str:
@@ -155,7 +157,7 @@ class Group:
         return tuple(n for n in self.badge_counts if all(n in run.seen for run in self.runs if n in run.badges))
 
     @cached_property
-    def void(self) -> str:
+    def invalid_badge(self) -> str:
         """The badge that makes its scores meaningless; "" if there is none.
 
         A seed that diverged is left out; the others remain valid.
@@ -163,40 +165,41 @@ class Group:
         return next((name for name in self.badges if badge(name).void and name != DIVERGED), "")
 
     @property
-    def representative(self) -> Entry:
+    def representative(self) -> RunEntry:
         """A run that represents its settings: one that counts, if any."""
-        return next(iter(self.counted.values()), self.runs[0])
+        return next(iter(self.counted_runs.values()), self.runs[0])
 
     @cached_property
-    def drawn(self) -> tuple[Entry, ...]:
+    def charted_runs(self) -> tuple[RunEntry, ...]:
         """The runs whose curves are drawn: those that count, and for other seeds those that may yet."""
         may = ("still training", "ended early")
         hidden = {
             run.path
             for run in self.runs
-            if (why := self.left_out.get(run.path)) and (why not in may or run.seed_of_study in self.counted)
+            if (why := self.exclusion_reasons.get(run.path))
+            and (why not in may or run.seed_of_study in self.counted_runs)
         }
         return tuple(run for run in self.runs if run.path not in hidden) or self.runs
 
     @property
-    def diverged(self) -> int:
-        return sum(reason == "diverged" for reason in self.left_out.values())
+    def diverged_count(self) -> int:
+        return sum(reason == "diverged" for reason in self.exclusion_reasons.values())
 
 
 class Grouping:
     """Groups runs, and reuses the groups in which no run has changed."""
 
     def __init__(self) -> None:
-        self._settings: dict[Path, tuple[Entry, Hashable]] = {}
-        self._made: dict[Path, Group] = {}
+        self._settings: dict[Path, tuple[RunEntry, Hashable]] = {}
+        self._made: dict[Path, VariantRuns] = {}
 
-    def of(self, entries: Iterable[Entry]) -> tuple[Group, ...]:
+    def group(self, entries: Iterable[RunEntry]) -> tuple[VariantRuns, ...]:
         """Group runs: in a study by variant, otherwise with runs that differ only in the seed.
 
         Groups are in the order of their first run. Runs that a variant started from are not part of it.
         """
-        found: dict[Path, list[Entry]] = {}
-        earlier: dict[Path, list[Entry]] = {}
+        found: dict[Path, list[RunEntry]] = {}
+        earlier: dict[Path, list[RunEntry]] = {}
         alike: dict[Hashable, Path] = {}
         for entry in entries:
             if entry.study is not None and entry.study.variant:
@@ -205,29 +208,29 @@ class Grouping:
                     earlier.setdefault(path, []).append(entry)
                     continue
             elif entry.config:
-                path = alike.setdefault(self._of_settings(entry), entry.path)
+                path = alike.setdefault(self._settings_key(entry), entry.path)
             else:  # damaged: its variant is unknown
                 path = entry.path
             found.setdefault(path, []).append(entry)
-        self._made = {path: self._group(path, runs, earlier.get(path, [])) for path, runs in found.items()}
+        self._made = {path: self._group_variant(path, runs, earlier.get(path, [])) for path, runs in found.items()}
         return tuple(self._made.values())
 
-    def _group(self, path: Path, runs: Sequence[Entry], earlier: Sequence[Entry]) -> Group:
+    def _group_variant(self, path: Path, runs: Sequence[RunEntry], earlier: Sequence[RunEntry]) -> VariantRuns:
         """The group made earlier if none of its runs has changed."""
         ordered, before = (tuple(sorted(some, key=_by_seed)) for some in (runs, earlier))
         made = self._made.get(path)
-        if made is not None and (made.runs, made.earlier) == (ordered, before):
+        if made is not None and (made.runs, made.earlier_stages) == (ordered, before):
             return made
-        scored = next((run for run in ordered if not _unfinished(run)), None)
-        settings = self._of_settings(scored) if scored is not None and scored.config else None
-        counted: dict[int, Entry] = {}
+        scored = next((run for run in ordered if not _why_uncounted(run)), None)
+        settings = self._settings_key(scored) if scored is not None and scored.config else None
+        counted: dict[int, RunEntry] = {}
         left_out: dict[Path, str] = {}
         for run in ordered:
             seed = run.seed_of_study
-            reason = _unfinished(run) or (english("without a seed") if seed is None else "")
+            reason = _why_uncounted(run) or (english("without a seed") if seed is None else "")
             if not reason and scored is not None:
-                reason = WITH_OTHER.get(other(run, scored), "")
-            if not reason and settings is not None and run.config and self._of_settings(run) != settings:
+                reason = WITH_OTHER.get(differing_part(run, scored), "")
+            if not reason and settings is not None and run.config and self._settings_key(run) != settings:
                 reason = english("with different settings")
             if not reason and seed in counted:
                 reason = english("with a repeated seed")
@@ -238,9 +241,9 @@ class Grouping:
         place = ordered[0].study
         study, variant = (place.name, place.variant) if place is not None and place.variant else ("", "")
         name = variant or _shared_name([run.name for run in ordered])
-        return Group(path, study, name, ordered, counted, left_out, before)
+        return VariantRuns(path, study, name, ordered, counted, left_out, before)
 
-    def _of_settings(self, entry: Entry) -> Hashable:
+    def _settings_key(self, entry: RunEntry) -> Hashable:
         """What the seeds of one variant share."""
         kept = self._settings.get(entry.path)
         if kept is None or kept[0] is not entry:
@@ -249,12 +252,12 @@ class Grouping:
         return kept[1]
 
 
-def _by_seed(run: Entry) -> tuple[int, str, str]:
+def _by_seed(run: RunEntry) -> tuple[int, str, str]:
     return run.seed_of_study or 0, run.created, run.name
 
 
-def _unfinished(run: Entry) -> str:
-    """Why a run's scores do not count for its variant, in English; "" if they do."""
+def _why_uncounted(run: RunEntry) -> str:
+    """Return why a run's scores do not count for its variant, in English; "" if they do."""
     if DIVERGED in run.badges:
         return english("diverged")
     if run.live:

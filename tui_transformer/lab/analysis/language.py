@@ -1,7 +1,7 @@
 """Sentences of a comparison before and after translation: a phrase's key and the values for its gaps.
 
 The modules that know the numbers decide what is said, and when. A language has phrases, from `phrases/CODE.toml`, and
-the words of its catalogue. What people see is `IN_USE`; what is filtered, exported or compared is `ENGLISH`. Pure.
+the words of its catalogue. People see `CURRENT_LANGUAGE`; what is filtered, exported or compared is `ENGLISH`.
 """
 
 import tomllib
@@ -12,7 +12,7 @@ from gettext import NullTranslations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.base.language import code
+from engine.base.language import language_code
 from tui_transformer.catalogues import catalogue
 from tui_transformer.lab.records.badges import Badge, badge
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Message:
+class LazyPhrase:
     """Text that is not translated yet."""
 
     key: str  # of the phrase
-    # values for its gaps; a `Message` among them is translated first, a `Word` is looked up
+    # values for its gaps; a `LazyPhrase` among them is formatted first, a `Term` is looked up
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Word(str):
+class Term(str):
     """One of the program's terms, such as a state or a score's name, which a language may translate."""
 
     __slots__ = ()
@@ -42,25 +42,25 @@ class Language:
     catalogue: NullTranslations  # of the program's English words
     words: Mapping[str, str] = field(default_factory=dict)  # those that it calls otherwise than the catalogue
 
-    def say(self, key: str, /, **values: Any) -> str:
-        return self.phrases[key].format(**{name: self._said(value) for name, value in values.items()})
+    def format_phrase(self, key: str, /, **values: Any) -> str:
+        return self.phrases[key].format(**{name: self._format_value(value) for name, value in values.items()})
 
-    def tell(self, message: Message) -> str:
-        return self.say(message.key, **message.values)
+    def format_message(self, message: LazyPhrase) -> str:
+        return self.format_phrase(message.key, **message.values)
 
-    def _said(self, value: Any) -> Any:
-        if isinstance(value, Message):
-            return self.tell(value)
-        return self.word(value) if isinstance(value, Word) else value
+    def _format_value(self, value: Any) -> Any:
+        if isinstance(value, LazyPhrase):
+            return self.format_message(value)
+        return self.translate_term(value) if isinstance(value, Term) else value
 
-    def word(self, english: str) -> str:
+    def translate_term(self, english: str) -> str:
         """Translate one of the program's words; user-given names are never looked up."""
         return self.words.get(english) or self.catalogue.gettext(english) if english else ""
 
     def badge(self, name: str) -> Badge:
         """Return a badge's meaning in this language."""
         known = badge(name)
-        return replace(known, means=self.word(known.means), advice=self.word(known.advice))
+        return replace(known, means=self.translate_term(known.means), advice=self.translate_term(known.advice))
 
     def judgement(self, found: "Judgement", form: str = "judged") -> str:
         """Return a verdict in words; `brief` where its numbers are shown beside it."""
@@ -69,17 +69,17 @@ class Language:
         numbers = {"seeds": found.seeds, "fewest": found.fewest, "most": found.most}
         return self.phrases[key].format(*found.amounts, **{name: f"{n or 0:,}" for name, n in numbers.items()})
 
-    def joined(self, parts: Iterable[str]) -> str:
+    def join_list(self, parts: Iterable[str]) -> str:
         *most, last = list(parts) or [""]
         comma, final = self.phrases["list.comma"], self.phrases["list.and"]
         return f"{comma.join(most)}{final}{last}" if most else last
 
-    def counted(self, key: str, n: int, /, **values: Any) -> str:
+    def format_count(self, key: str, n: int, /, **values: Any) -> str:
         """Return a phrase with a number: `KEY.one` for 1, else `KEY`."""
-        return self.say(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
+        return self.format_phrase(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
 
 
-def read(file: Path) -> tuple[dict[str, str], dict[str, str]]:
+def read_phrases(file: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Return a file's phrases and words. Of a phrase that counts, `KEY[one]` becomes `KEY.one`, `KEY[other]` `KEY`."""
     found = tomllib.loads(file.read_text(encoding="utf-8"))
     phrases: dict[str, str] = {}
@@ -92,11 +92,11 @@ def read(file: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 @cache
-def language(code: str) -> Language:
+def load_language(code: str) -> Language:
     """Return one of `LANGUAGES`."""
-    phrases, words = read(Path(__file__).parent / "phrases" / f"{code}.toml")
+    phrases, words = read_phrases(Path(__file__).parent / "phrases" / f"{code}.toml")
     return Language(code, phrases, catalogue(code), words)
 
 
-ENGLISH = language("en")
-IN_USE = language(code())
+ENGLISH = load_language("en")
+CURRENT_LANGUAGE = load_language(language_code())

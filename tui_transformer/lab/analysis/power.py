@@ -7,36 +7,36 @@ from pathlib import Path
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from tui_transformer.lab.analysis.entry import LAST
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.language import IN_USE, Language
-from tui_transformer.lab.analysis.statistics import Paired, detectable
-from tui_transformer.lab.analysis.verdict import VariantResults
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, Language
+from tui_transformer.lab.analysis.statistics import PairedDifference, detectable_difference
+from tui_transformer.lab.analysis.verdict import VariantEvaluator
 
 ALIKE = ("data.corpus", "objective.kind", "train.steps")  # in studies whose differences vary about as much
 
 
-def pooled_sd(pairs: Iterable[Paired | None]) -> float | None:
+def pooled_sd(pairs: Iterable[PairedDifference | None]) -> float | None:
     """Return the pooled standard deviation of differences over seeds; None if none varies."""
     known = [(pair.n - 1, pair.sd**2) for pair in pairs if pair is not None and pair.sd]
     degrees = sum(n for n, _ in known)
     return math.sqrt(sum(n * variance for n, variance in known) / degrees) if degrees else None
 
 
-def known_sd(runs_dir: Path, config: RunConfig) -> float | None:
+def similar_studies_sd(runs_dir: Path, config: RunConfig) -> float | None:
     """Return the `pooled_sd`, in nats, of paired differences in loss in a folder's studies that are like a config's."""
-    look, asked = Folder(runs_dir).look(), flatten(config.dump())
-    results = VariantResults().of(Grouping().of(look.entries), look.studies)
+    look, asked = RunsFolder(runs_dir).scan(), flatten(config.dump())
+    results = VariantEvaluator().evaluate(Grouping().group(look.entries), look.studies)
     compared = ((base.representative.config, r) for r in results if (base := r.family.baseline) is not None)
     return pooled_sd(r.difference(LAST) for ran, r in compared if all(ran.get(key) == asked.get(key) for key in ALIKE))
 
 
-def power_sentence(seeds: int, variants: int, sd: float | None = None, language: Language = IN_USE) -> str:
+def power_sentence(seeds: int, variants: int, sd: float | None = None, language: Language = CURRENT_LANGUAGE) -> str:
     """Return what so many seeds of so many variants, baseline included, can detect, in nats if `sd` is known; "" with
     one seed or nothing to compare.
     """
     if min(seeds, variants) < 2:
         return ""
-    size = detectable(seeds, variants)
-    key, nats = ("power", "") if sd is None else ("power.known", LAST.amount(size * sd))
-    return language.say(key, n=seeds, size=f"{size:.1f}", nats=nats)
+    size = detectable_difference(seeds, variants)
+    key, nats = ("power", "") if sd is None else ("power.known", LAST.format_value(size * sd))
+    return language.format_phrase(key, n=seeds, size=f"{size:.1f}", nats=nats)

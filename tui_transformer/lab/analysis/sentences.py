@@ -8,35 +8,35 @@ from collections.abc import Iterator, Sequence
 from engine.config.measures import Measure
 from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.runs.records import DataFacts, Translations, read_file
-from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.answer import StudyConclusion
 from tui_transformer.lab.analysis.entry import BEST, EXACT_MATCH, LAST, LOSS, majorities
-from tui_transformer.lab.analysis.groups import INERT, why_not
-from tui_transformer.lab.analysis.language import IN_USE, Language, Word
+from tui_transformer.lab.analysis.groups import INERT, why_incomparable
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, Language, Term
 from tui_transformer.lab.analysis.statistics import Judgement
 from tui_transformer.lab.analysis.verdict import (
     AS_EXPECTED,
-    BEFOREHAND,
     NOT_AS_EXPECTED,
+    UNKNOWN_BEFOREHAND,
     Expectation,
     VariantResult,
-    at_settings,
+    with_settings_caveat,
 )
-from tui_transformer.lab.formatting import per_cent, short
+from tui_transformer.lab.formatting import per_cent, si_number
 
 LONGEST_LIST = 4  # names in a sentence, before the rest is counted
 OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
 EXPLORATORY = 5  # seeds below which a study is a first look
 
 
-def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[str]:
+def conclusion_sentences(answer: StudyConclusion, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """The whole conclusion, fit for a report: what differs, what does not count, and what it says nothing about."""
-    say, measure, family = language.say, answer.measure, answer.family
+    say, measure, family = language.format_phrase, answer.measure, answer.family
     by_kind: dict[str, list[VariantResult]] = {}
     excluded = []
     for result in answer.results:
-        reason, judged = family.reason(result.group), result.judgement(measure)
+        reason, judged = family.incomparable_reason(result.group), result.judgement(measure)
         if reason is not None:
-            excluded.append(say("bracketed", text=result.name, facts=language.tell(reason)))
+            excluded.append(say("bracketed", text=result.name, facts=language.format_message(reason)))
         elif judged is not None and judged.kind == "nothing":
             excluded.append(say("bracketed", text=result.name, facts=language.judgement(judged, "brief")))
         elif judged is not None:
@@ -45,45 +45,49 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
     for kind in ("better", "worse", "same"):
         if found := by_kind.get(kind):
             names = _listed([result.name for result in found], language)
-            clauses.append(language.counted(f"answer.{kind}", len(found), names=names, baseline=baseline))
+            clauses.append(language.format_count(f"answer.{kind}", len(found), names=names, baseline=baseline))
     unsettled = by_kind.get("inconclusive", [])
     if unsettled:
-        seeds = language.counted("seeds", max(len(result.group.counted) for result in unsettled))
+        seeds = language.format_count("seeds", max(len(result.group.counted_runs) for result in unsettled))
         names = _listed([result.name for result in unsettled], language)
         clauses.append(say("answer.inconclusive", names=names, baseline=baseline, seeds=seeds))
     if clauses:
         text = say("join.semicolon").join(clauses)
-        on = text if measure is LAST else say("answer.on", measure=language.word(measure.name), text=text)
+        on = text if measure is LAST else say("answer.on", measure=language.translate_term(measure.name), text=text)
         yield say("answer", text=on)
     beside = [(result.name, pair) for result in unsettled if (pair := result.difference(measure)) is not None]
-    clear = {name: pair.compared for name, pair in beside if pair.half is not None and abs(pair.mean) > pair.half}
+    clear = {
+        name: pair.comparison_count for name, pair in beside if pair.half is not None and abs(pair.mean) > pair.half
+    }
     if clear and max(clear.values()) > 1:
         compared = f"{max(clear.values()):,}"
-        yield language.counted("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
+        yield language.format_count("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
     judgements = [(result.name, result.judgement(measure)) for result in unsettled]
     enough = {name: judged.seeds for name, judged in judgements if judged is not None and judged.seeds is not None}
     needed = sorted(set(enough.values()))
     if len(needed) > 1 and len(enough) <= LONGEST_LIST:
         each = [say("answer.seeds.of", name=name, seeds=f"{n:,}") for name, n in enough.items()]
-        yield say("answer.seeds.each", each=language.joined(each), most=f"{needed[-1]:,}")
+        yield say("answer.seeds.each", each=language.join_list(each), most=f"{needed[-1]:,}")
     elif needed:
         key = "answer.seeds" if len(needed) == 1 else "answer.seeds.range"
         yield say(key, seeds=f"{needed[0]:,}", most=f"{needed[-1]:,}")
     if found := by_kind.get("one-seed"):
         names = _listed([result.name for result in found], language)
-        yield language.counted("answer.one-seed", len(found), names=names, baseline=baseline)
+        yield language.format_count("answer.one-seed", len(found), names=names, baseline=baseline)
     elif clauses and not unsettled:
         yield say("answer.settled")
     if excluded:
-        yield language.counted("answer.not", len(excluded), names=_listed(excluded, language))
+        yield language.format_count("answer.not", len(excluded), names=_listed(excluded, language))
     for result in answer.results:
-        if result.group.counted and result.group.diverged:
-            yield say("answer.diverged", name=result.name, n=result.group.diverged, total=len(result.runs))
+        if result.group.counted_runs and result.group.diverged_count:
+            yield say("answer.diverged", name=result.name, n=result.group.diverged_count, total=len(result.runs))
     runs = [run for result in answer.results for run in result.runs]
     if any(run.live or run.state == "queued" for run in runs):
         planned = sum(result.planned for result in answer.results)
         yield say("answer.unfinished", n=sum(run.state == "finished" for run in runs), total=planned)
-    counted = [run for result in answer.results if not result.why_not for run in result.group.counted.values()]
+    counted = [
+        run for result in answer.results if not result.why_incomparable for run in result.group.counted_runs.values()
+    ]
     falling, steps = sum(FALLING in run.badges for run in counted), {run.last_step for run in counted}
     if falling:
         key = "answer.falling" if falling == len(counted) else "answer.falling.some"
@@ -94,43 +98,43 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
 
 def _listed(names: Sequence[str], language: Language) -> str:
     if len(names) > LONGEST_LIST:
-        names = [*names[: LONGEST_LIST - 1], language.say("answer.more", n=len(names) - LONGEST_LIST + 1)]
-    return language.joined(names)
+        names = [*names[: LONGEST_LIST - 1], language.format_phrase("answer.more", n=len(names) - LONGEST_LIST + 1)]
+    return language.join_list(names)
 
 
-def verdict_sentence(standing: VariantResult, language: Language = IN_USE) -> str:
+def verdict_sentence(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> str:
     """Return the conclusion about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
-    say, seeds, reason = language.say, standing.seeds(language), family.reason(group)
+    say, seeds, reason = language.format_phrase, standing.seeds_text(language), family.incomparable_reason(group)
     if family.baseline is None:
         return say("bracketed", text=say("no-baseline"), facts=seeds)
     if standing.is_baseline:
         return say("bracketed", text=say("baseline"), facts=seeds)
     if reason is not None:
-        return say("bracketed", text=language.tell(reason), facts=seeds)
+        return say("bracketed", text=language.format_message(reason), facts=seeds)
     measure = standing.primary
     judged, found = standing.judgement(measure), standing.difference(measure)
     words = _with_unit(measure, judged, language) if judged is not None else say("no-loss")
-    words = at_settings(words, judged, language)
+    words = with_settings_caveat(words, judged, language)
     if measure is not LAST:
-        words = say("name", name=language.word(measure.name), text=words)
+        words = say("name", name=language.translate_term(measure.name), text=words)
     if found is None:
         return say("bracketed", text=words, facts=seeds)
-    facts = [seeds if standing.planned != found.n else language.counted("seeds", found.n)]
-    if found.n < len(group.counted):
+    facts = [seeds if standing.planned != found.n else language.format_count("seeds", found.n)]
+    if found.n < len(group.counted_runs):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
     if judged is not None and judged.kind not in ("better", "worse"):
-        facts.insert(0, f"Δ {measure.spread(found, sign=True)}")
+        facts.insert(0, f"Δ {measure.format_mean(found, sign=True)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 
 def evidence_sentence(standing: VariantResult) -> str:
     """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
-    found, say, facts = standing.difference(standing.primary), IN_USE.say, []
-    if found is None or standing.family.reason(standing.group) is not None:
+    found, say, facts = standing.difference(standing.primary), CURRENT_LANGUAGE.format_phrase, []
+    if found is None or standing.family.incomparable_reason(standing.group) is not None:
         return ""
     if found.adjusted_p is not None:
-        facts.append(say("p-adjusted", p=_p(found.adjusted_p), n=found.compared))
+        facts.append(say("p-adjusted", p=_p(found.adjusted_p), n=found.comparison_count))
     if found.sign_flip_p is not None:
         facts.append(say("p-flip", p=_p(found.sign_flip_p)))
     if found.correlation is not None:
@@ -142,29 +146,29 @@ def _p(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def more_sentences(standing: VariantResult, language: Language = IN_USE) -> Iterator[str]:
+def more_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What to know besides the verdict."""
-    group, baseline, say = standing.group, standing.family.baseline, language.say
+    group, baseline, say = standing.group, standing.family.baseline, language.format_phrase
     if baseline is None or standing.is_baseline:
         return
-    if group.void or baseline.void or INERT in group.badges:
-        name = group.void or baseline.void or INERT
-        whose = group.name if group.void or INERT in group.badges else baseline.name
+    if group.invalid_badge or baseline.invalid_badge or INERT in group.badges:
+        name = group.invalid_badge or baseline.invalid_badge or INERT
+        whose = group.name if group.invalid_badge or INERT in group.badges else baseline.name
         yield say("has-badge", name=whose, badge=name, means=language.badge(name).means)
         return
-    if standing.why_not:
-        both = group.counted and baseline.counted
-        reason = why_not(group.representative, baseline.representative, language) if both else ""
+    if standing.why_incomparable:
+        both = group.counted_runs and baseline.counted_runs
+        reason = why_incomparable(group.representative, baseline.representative, language) if both else ""
         if reason:
             yield reason
         return
     found = standing.difference(LAST)
     if found is not None:
-        cent, perplexity = standing.per_cent(), standing.perplexity_per_cent()
+        cent, perplexity = standing.loss_change(), standing.perplexity_change()
         if cent is not None and perplexity is not None:
             yield say("per-cent", cent=per_cent(cent), perplexity=per_cent(perplexity))
-    if group.diverged:
-        yield say("diverged", n=group.diverged, total=len(group.runs))
+    if group.diverged_count:
+        yield say("diverged", n=group.diverged_count, total=len(group.runs))
     if OVERFIT in group.badges or OVERFIT in baseline.badges:
         best = standing.judgement(BEST)
         who = group.name if OVERFIT in group.badges else baseline.name
@@ -175,17 +179,17 @@ def more_sentences(standing: VariantResult, language: Language = IN_USE) -> Iter
     own, others = group.representative.parameters, baseline.representative.parameters
     if own is not None and others is not None and own != others:
         key = "parameters.more" if own > others else "parameters.fewer"
-        yield say(key, n=short(abs(own - others)), own=short(own), other=short(others))
+        yield say(key, n=si_number(abs(own - others)), own=si_number(own), other=si_number(others))
 
 
-def expectation_sentence(found: Expectation, language: Language = IN_USE) -> str:
+def expectation_sentence(found: Expectation, language: Language = CURRENT_LANGUAGE) -> str:
     """`recall worse: as expected (near recall: worse by 51.3 …)`."""
-    say = language.say
-    what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
-    key = "expected.unknown" if found.outcome == BEFOREHAND else "expected"
-    head = say(key, what=what, said=Word(found.said), outcome=Word(found.outcome))
-    came = [(measure, _with_unit(measure, judged, language)) for measure, judged in found.found]
-    told = [text if m is LAST else say("name", name=language.word(m.name), text=text) for m, text in came]
+    say = language.format_phrase
+    what = say("the-loss") if found.what == LOSS.key else language.translate_term(found.what)
+    key = "expected.unknown" if found.outcome == UNKNOWN_BEFOREHAND else "expected"
+    head = say(key, what=what, said=Term(found.expected), outcome=Term(found.outcome))
+    came = [(measure, _with_unit(measure, judged, language)) for measure, judged in found.judgements]
+    told = [text if m is LAST else say("name", name=language.translate_term(m.name), text=text) for m, text in came]
     facts = say("join.semicolon").join(told) if told else say("expected.nothing")
     return say("bracketed", text=head, facts=facts)
 
@@ -194,68 +198,72 @@ def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
     """Differences of shares are in points; what follows a semicolon counts seeds."""
     text = language.judgement(judged)
     counts_seeds = not {";", "；"}.isdisjoint(text)
-    points = measure.share and not counts_seeds and any(character.isdigit() for character in text)
-    return language.say("points", text=text) if points else text
+    points = measure.is_share and not counts_seeds and any(character.isdigit() for character in text)
+    return language.format_phrase("points", text=text) if points else text
 
 
 def probe_sentence(standing: VariantResult, measure: Measure) -> str:
     """The verdict on a probe or another score, in words; "" if there is none."""
     judged = standing.judgement(measure) if measure.judged else None
-    return _with_unit(measure, judged, IN_USE) if judged is not None else ""
+    return _with_unit(measure, judged, CURRENT_LANGUAGE) if judged is not None else ""
 
 
-def outcome_counts(found: Sequence[Expectation], language: Language = IN_USE) -> str:
-    known = [e.outcome for e in found if e.outcome != BEFOREHAND]
+def outcome_counts(found: Sequence[Expectation], language: Language = CURRENT_LANGUAGE) -> str:
+    known = [e.outcome for e in found if e.outcome != UNKNOWN_BEFOREHAND]
     right, wrong = known.count(AS_EXPECTED), known.count(NOT_AS_EXPECTED)
     unknown = len(found) - len(known)
-    counts = language.say("counts", right=right, known=len(known), wrong=wrong, open=len(known) - right - wrong)
-    return counts + (language.say("counts.unknown", n=unknown) if unknown else "")
+    counts = language.format_phrase(
+        "counts", right=right, known=len(known), wrong=wrong, open=len(known) - right - wrong
+    )
+    return counts + (language.format_phrase("counts.unknown", n=unknown) if unknown else "")
 
 
-def notes(standings: Sequence[VariantResult], language: Language = IN_USE) -> Iterator[str]:
+def notes(standings: Sequence[VariantResult], language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What the table's numbers mean; shown once below it."""
     families = list(dict.fromkeys(s.family for s in standings))
-    yield language.say("note.interval")
-    if any(measure.share for s in standings for measure in s.family.measures):
-        yield language.say("note.shares")
-    compared = max((found.compared for s in standings if (found := s.difference(s.primary)) is not None), default=1)
+    yield language.format_phrase("note.interval")
+    if any(measure.is_share for s in standings for measure in s.family.measures):
+        yield language.format_phrase("note.shares")
+    compared = max(
+        (found.comparison_count for s in standings if (found := s.difference(s.primary)) is not None), default=1
+    )
     if compared > 1:
-        names = dict.fromkeys(language.word(family.primary.name) for family in families)
-        yield language.say("note.corrected", n=compared, primary=language.joined(names))
+        names = dict.fromkeys(language.translate_term(family.primary.name) for family in families)
+        yield language.format_phrase("note.corrected", n=compared, primary=language.join_list(names))
     if any(family.has_other_tokens for family in families):
-        yield language.say("note.tokens")
-    most = max((len(s.group.counted) for s in standings), default=0)
+        yield language.format_phrase("note.tokens")
+    most = max((len(s.group.counted_runs) for s in standings), default=0)
     if 1 < most < EXPLORATORY:
-        yield language.say("note.exploratory", n=most)
+        yield language.format_phrase("note.exploratory", n=most)
     if any(family.baseline is not None for family in families):
-        yield language.say("note.handed-in")
+        yield language.format_phrase("note.handed-in")
     if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):
-        yield language.say("note.bleu")
-    earlier = [run.study.stage for s in standings for run in s.group.earlier if run.study is not None]
+        yield language.format_phrase("note.bleu")
+    earlier = [run.study.stage for s in standings for run in s.group.earlier_stages if run.study is not None]
     if earlier:
-        yield language.say(
+        yield language.format_phrase(
             "note.stages", stages=language.phrases["list.comma"].join(dict.fromkeys(earlier)), n=len(earlier)
         )
     for one in majorities(run for s in standings for run in s.runs):
         key = "note.majority" if one.score == EXACT_MATCH else "note.majority.class"
-        yield language.say(key, name=one.name, share=f"{one.share:.1%}")
+        yield language.format_phrase(key, name=one.name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.name for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun]
         if waiting:
-            yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))
+            yield language.format_phrase("note.not-begun", names=language.format_phrase("join.comma").join(waiting))
         if family.file.problem:
-            yield language.say("note.unread", why=family.file.problem)
+            yield language.format_phrase("note.unread", why=family.file.problem)
 
 
-def noise_of_sentences(standing: VariantResult, language: Language = IN_USE) -> Iterator[str]:
+def bleu_noise_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """Say how the choice of test sentences affects a BLEU difference; takes about a second per shared seed."""
     baseline = standing.family.baseline
-    if baseline is None or standing.is_baseline or standing.why_not:
+    if baseline is None or standing.is_baseline or standing.why_incomparable:
         return
     said, n = [], 0
-    for seed, run in standing.group.counted.items():
-        other = baseline.counted.get(seed)
+    for seed, run in standing.group.counted_runs.items():
+        other = baseline.counted_runs.get(seed)
         if other is None or "rouge_l" in run.scores:  # BLEU is no score of summaries
             continue
         ours, theirs = read_file(run.path, Translations), read_file(other.path, Translations)
@@ -267,7 +275,7 @@ def noise_of_sentences(standing: VariantResult, language: Language = IN_USE) -> 
         found = paired_bootstrap(list(ours.references), *outputs, "".join(languages[1:]))
         n = found.n
         each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
-        said.append(language.say("sentences.seed", **each))
+        said.append(language.format_phrase("sentences.seed", **each))
     if said:
-        told = language.say("join.semicolon").join(said)
-        yield language.say("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)
+        told = language.format_phrase("join.semicolon").join(said)
+        yield language.format_phrase("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)

@@ -43,7 +43,7 @@ Reason = Literal["", "open", "never", "identical", "questions"]
 
 
 @dataclass(frozen=True)
-class Paired(Mean):
+class PairedDifference(Mean):
     """A variant minus the baseline, seed by seed: the mean over the seeds both have; its interval is uncorrected."""
 
     # of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero
@@ -55,7 +55,7 @@ class Paired(Mean):
     # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before the correction
     adjusted_p: float | None = None
     level: float = LEVEL / LOOKS  # threshold for p if no other comparison is significant
-    compared: int = 1  # number of comparisons corrected together
+    comparison_count: int = 1  # number of comparisons corrected together
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Judgement:
     most: int | None = None  # upper end; None if the difference may be zero
 
 
-def within(t: float, df: int) -> float:
+def t_probability(t: float, df: int) -> float:
     """P(|T| < t) of Student's t with integer degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan2(abs(t), math.sqrt(df))
     cosine = math.cos(angle)
@@ -87,7 +87,7 @@ def within(t: float, df: int) -> float:
 @cache
 def t_quantile(confidence: float, df: int) -> float:
     """The t with P(|T| < t) = confidence."""
-    return _least(lambda t: within(t, df) >= confidence)
+    return _least(lambda t: t_probability(t, df) >= confidence)
 
 
 def _least(enough: Callable[[float], bool], precision: float = 0.0) -> float:
@@ -106,7 +106,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def mean_of(values: Sequence[float], *, share: bool = False, places: int | None = None) -> Mean:
-    """The mean of at least one value, with its 95 % interval; for `share` and `places` see `Scores`.
+    """The mean of at least one value, with its 95 % interval; for `share` and `places` see `SeedScores`.
 
     Raises OverflowError if the squares of values overflow.
     """
@@ -135,14 +135,14 @@ def _share_interval(mean: float, half: float, places: int | None) -> tuple[float
 
 
 @dataclass(frozen=True)
-class Scores:
+class SeedScores:
     by_seed: tuple[tuple[int, float], ...] = ()  # (seed, score) of each run that counts
     share: bool = False  # whether the scores are shares, from 0 to 1
     places: int | None = None  # questions behind each share, the same for every seed; None if unknown
 
 
 @lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
-def paired(first: Scores, second: Scores) -> Paired | None:
+def paired_difference(first: SeedScores, second: SeedScores) -> PairedDifference | None:
     """The difference of a variant from its baseline, by seed; None if they share no seed.
 
     Scores that are not finite, or larger than `LARGEST`, do not count.
@@ -157,7 +157,7 @@ def paired(first: Scores, second: Scores) -> Paired | None:
     differences = [a - b for a, b in pairs]
     mean = mean_of(differences)
     if mean.sd is None or mean.half is None:
-        return Paired(mean.mean, None, 1, None)
+        return PairedDifference(mean.mean, None, 1, None)
     sd = mean.sd if mean.sd > ROUNDING * max(map(abs, [*own, *others])) else 0.0
     variances = [_binomial(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
     error = math.sqrt(sum(variances))
@@ -166,7 +166,7 @@ def paired(first: Scores, second: Scores) -> Paired | None:
     interval = (max(-1.0, mean.mean - half), min(1.0, mean.mean + half)) if share and half else None
     p = _p(mean.mean, sd / math.sqrt(mean.n), mean.n - 1, error)
     tests = _sign_flips(differences), _correlation(own, others)
-    return Paired(mean.mean, half, mean.n, sd, interval, p, *tests, error)
+    return PairedDifference(mean.mean, half, mean.n, sd, interval, p, *tests, error)
 
 
 def _binomial(share: float, places: int) -> float:
@@ -185,10 +185,10 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
     if questions_error == 0:
         if seeds_error == 0:
             return 1.0 if size == 0 else None  # equal in every seed: the noise is unknown
-        return max(0.0, 1.0 - within(size / seeds_error, df))
+        return max(0.0, 1.0 - t_probability(size / seeds_error, df))
 
     def p_at(t: float) -> float:
-        return max(SMALLEST_P, 1.0 - within(t, df))
+        return max(SMALLEST_P, 1.0 - t_probability(t, df))
 
     def reaches(t: float) -> bool:
         p = p_at(t)
@@ -199,8 +199,8 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
 
 
 def against_baseline(
-    study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
-) -> dict[str, dict[Key, Paired]]:
+    study: Mapping[str, Mapping[Key, SeedScores]], baseline: Mapping[str, SeedScores], primary: str = ""
+) -> dict[str, dict[Key, PairedDifference]]:
     """Return differences from the baseline by measure and variant, paired by seed, at one error rate.
 
     Weighted Holm correction over measures and variants: the primary measure's comparisons start with `PRIMARY` of the
@@ -208,7 +208,11 @@ def against_baseline(
     primary measure was not scored, all have equal weight.
     """
     found = {
-        measure: {name: pair for name, own in variants.items() if (pair := paired(own, baseline[measure])) is not None}
+        measure: {
+            name: pair
+            for name, own in variants.items()
+            if (pair := paired_difference(own, baseline[measure])) is not None
+        }
         for measure, variants in study.items()
     }
     p = {  # one seed gives none
@@ -227,7 +231,7 @@ def against_baseline(
         pair = found[measure][name]
         both_looks = None if pair.p is None else min(1.0, LOOKS * adjusted)
         level = LEVEL / LOOKS * weights[measure, name]
-        found[measure][name] = replace(pair, adjusted_p=both_looks, level=level, compared=len(p))
+        found[measure][name] = replace(pair, adjusted_p=both_looks, level=level, comparison_count=len(p))
     return found
 
 
@@ -244,7 +248,7 @@ def holm(p: Mapping[Key, float], weights: Mapping[Key, float]) -> dict[Key, floa
 
 
 def judge(
-    found: Paired | None,
+    found: PairedDifference | None,
     *,
     lower_is_better: bool,
     margin: float = 0.0,
@@ -274,7 +278,7 @@ def judge(
     return Judgement("inconclusive", (), "open" if most is None else "", seeds, fewest, most)
 
 
-def _span(found: Paired, digits: Callable[[float], str]) -> str:
+def _span(found: PairedDifference, digits: Callable[[float], str]) -> str:
     """`± 0.014`; for a share `[1.2, 3.4]`, which stays on its scale."""
     assert found.half is not None
     if found.interval is None:
@@ -284,7 +288,7 @@ def _span(found: Paired, digits: Callable[[float], str]) -> str:
 
 
 @lru_cache(4_096)
-def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
+def seeds_range(found: PairedDifference) -> tuple[int | None, int | None, int | None]:
     """Seeds that would settle it four times in five, if the difference is as large as observed, and a 90 % range.
 
     The range is that of the standardized difference, from the noncentral t distribution: after three seeds the noise
@@ -295,12 +299,12 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
         return None, None, None
     error = math.hypot(found.sd / math.sqrt(found.n), found.questions_error)
     size = abs(found.mean)
-    low, high = noncentrality(size / error, found.n - 1, RANGE)
+    low, high = noncentrality_interval(size / error, found.n - 1, RANGE)
     most = _seeds_for(low * error, found) if low > 0 else None
     return _seeds_for(size, found), _seeds_for(high * error, found), most
 
 
-def _seeds_for(size: float, found: Paired) -> int | None:
+def _seeds_for(size: float, found: PairedDifference) -> int | None:
     """The fewest seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
     assert found.sd is not None
     sd, more = found.sd, range(found.n + 1, MOST_SEEDS + 1)
@@ -309,7 +313,7 @@ def _seeds_for(size: float, found: Paired) -> int | None:
     return more[bisect_left(more, True, key=lambda n: _enough(n, size, sd, found))]
 
 
-def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
+def _enough(n: int, size: float, sd: float, found: PairedDifference) -> bool:
     """Return whether so many seeds show such a difference four times in five, if nothing else is significant."""
     spread, questions = sd / math.sqrt(n), found.questions_error
     needed = math.hypot(t_quantile(1 - found.level, n - 1) * spread, normal_quantile(1 - found.level) * questions)
@@ -318,13 +322,13 @@ def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
 
 
 @cache
-def detectable(seeds: int, variants: int) -> float:
+def detectable_difference(seeds: int, variants: int) -> float:
     """Return the difference of one variant on the primary measure, in standard deviations of its paired difference,
     that a study of at least two seeds detects with the chance `POWER`; `variants` include the baseline, and nothing
     else differs. All other measures together have the rest of the level, so their number does not matter.
     """
     t = t_quantile(1 - LEVEL / LOOKS * PRIMARY / (variants - 1), seeds - 1)
-    return noncentrality(t, seeds - 1, 2 * POWER - 1)[1] / math.sqrt(seeds)
+    return noncentrality_interval(t, seeds - 1, 2 * POWER - 1)[1] / math.sqrt(seeds)
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -361,7 +365,7 @@ def _normal(z: FloatArray) -> FloatArray:
     return np.where(z < 0, tail, 1 - tail)
 
 
-def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
+def noncentrality_interval(t: float, df: int, confidence: float) -> tuple[float, float]:
     """The confidence interval of a noncentrality parameter, from an observed t of at least 0."""
     tails = np.array([(1 + confidence) / 2, (1 - confidence) / 2])
     low, high = np.full(2, -10.0), np.full(2, 4 * t + 10.0)

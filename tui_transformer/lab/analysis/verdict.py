@@ -15,34 +15,47 @@ from pathlib import Path
 from engine.base.language import english
 from engine.config.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
-    BY_BYTES,
+    BITS_PER_BYTE,
     DAMAGED,
     ENDED_EARLY,
     LAST,
     LOSS,
     LOSSES,
     NO_RUN,
-    Entry,
-    Protocol,
-    judged,
-    probes,
-    scores,
-    setting,
+    RunEntry,
+    ScoringProtocol,
+    judged_measures,
+    probe_measures,
+    score_measures,
+    text_setting,
 )
-from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
-from tui_transformer.lab.analysis.groups import INERT, Group, by_bytes, other_measure, void
-from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language, Message, Word
-from tui_transformer.lab.analysis.statistics import Judgement, Paired, Scores, against_baseline, judge, mean_of
+from tui_transformer.lab.analysis.folder import RequestedStudy, StudyVariant
+from tui_transformer.lab.analysis.groups import (
+    INERT,
+    VariantRuns,
+    invalid_badge,
+    only_bytes_comparable,
+    other_measure_reason,
+)
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, ENGLISH, Language, LazyPhrase, Term
+from tui_transformer.lab.analysis.statistics import (
+    Judgement,
+    PairedDifference,
+    SeedScores,
+    against_baseline,
+    judge,
+    mean_of,
+)
 
 BASELINE = "—"
-OWN, BASELINES = Message("whose.own"), Message("whose.baseline")  # whose scores have a problem
+OWN, BASELINES = LazyPhrase("whose.own"), LazyPhrase("whose.baseline")  # whose scores have a problem
 UNKNOWN = "unknown"
 INCOMPARABLE = "incomparable"  # the kind of a verdict on scores that cannot be compared
 AS_EXPECTED, NOT_AS_EXPECTED = english("as expected"), english("not as expected")
-OPEN, BEFOREHAND = english("open"), english("unknown beforehand")
+OPEN, UNKNOWN_BEFOREHAND = english("open"), english("unknown beforehand")
 
 
-def verdict(entry: Entry, baseline: Entry | None, language: Language = ENGLISH) -> str:
+def verdict(entry: RunEntry, baseline: RunEntry | None, language: Language = ENGLISH) -> str:
     """Return the verdict on one run against the baseline, in a few words; "" if no baseline is pinned.
 
     With one seed each, the best of five variants without any effect beats the baseline five times in six.
@@ -52,129 +65,135 @@ def verdict(entry: Entry, baseline: Entry | None, language: Language = ENGLISH) 
     if entry.path == baseline.path:
         return BASELINE
     if entry.state == NO_RUN:
-        return language.word(NO_RUN)
+        return language.translate_term(NO_RUN)
     reason = _why_not_judged(entry, baseline)
-    return language.tell(reason) if reason is not None else brief(_judged(entry, baseline), language)
+    return language.format_message(reason) if reason is not None else brief_verdict(_judged(entry, baseline), language)
 
 
-def verdict_kind(entry: Entry, baseline: Entry | None) -> str:
+def verdict_kind(entry: RunEntry, baseline: RunEntry | None) -> str:
     """Return the kind of that verdict, `INCOMPARABLE` for scores that cannot be compared; "" if there is none."""
     if baseline is None or entry.path == baseline.path or entry.state == NO_RUN:
         return ""
     reason = _why_not_judged(entry, baseline)
-    return kind_of(reason) if reason is not None else _judged(entry, baseline).kind
+    return reason_kind(reason) if reason is not None else _judged(entry, baseline).kind
 
 
-def kind_of(reason: Message) -> str:
+def reason_kind(reason: LazyPhrase) -> str:
     return INCOMPARABLE if reason.key in ("no.badge", "no.other") else ""
 
 
-def _why_not_judged(entry: Entry, baseline: Entry) -> Message | None:
+def _why_not_judged(entry: RunEntry, baseline: RunEntry) -> LazyPhrase | None:
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
-        if badge := void(run):
-            return Message("no.badge", {"whose": whose, "badge": badge})
-    if (reason := other_measure(entry, baseline)) and not by_bytes(entry, baseline):
-        return Message("no.other", {"what": reason})
+        if badge := invalid_badge(run):
+            return LazyPhrase("no.badge", {"whose": whose, "badge": badge})
+    if (reason := other_measure_reason(entry, baseline)) and not only_bytes_comparable(entry, baseline):
+        return LazyPhrase("no.other", {"what": reason})
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if run.last is None:
-            return Message("no.score", {"whose": whose})
+            return LazyPhrase("no.score", {"whose": whose})
     if entry.live or baseline.live:
-        return Message("no.training", {"whose": OWN})
+        return LazyPhrase("no.training", {"whose": OWN})
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if run.state in ENDED_EARLY:
-            return Message("no.early", {"whose": whose})
+            return LazyPhrase("no.early", {"whose": whose})
     falling = "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges
-    return Message("no.falling") if falling else None
+    return LazyPhrase("no.falling") if falling else None
 
 
-def _judged(entry: Entry, baseline: Entry) -> Judgement:
-    measure = BY_BYTES if by_bytes(entry, baseline) else LAST
-    own, level = (Scores(((0, run.value(measure) or 0.0),)) for run in (entry, baseline))
+def _judged(entry: RunEntry, baseline: RunEntry) -> Judgement:
+    measure = BITS_PER_BYTE if only_bytes_comparable(entry, baseline) else LAST
+    own, level = (SeedScores(((0, run.value(measure) or 0.0),)) for run in (entry, baseline))
     difference = against_baseline({measure.key: {entry.path: own}}, {measure.key: level}, measure.key)[measure.key]
     return judge(difference.get(entry.path), lower_is_better=True)
 
 
-def brief(judgement: Judgement | None, language: Language = IN_USE) -> str:
+def brief_verdict(judgement: Judgement | None, language: Language = CURRENT_LANGUAGE) -> str:
     """Return a verdict for use beside its numbers."""
     return language.judgement(judgement, "brief") if judgement is not None else ""
 
 
-def at_settings(text: str, judged: Judgement | None, language: Language = IN_USE) -> str:
+def with_settings_caveat(text: str, judged: Judgement | None, language: Language = CURRENT_LANGUAGE) -> str:
     """Add to a verdict in words that it holds at these settings: tuning might overturn it."""
     decided = judged is not None and judged.kind in ("better", "worse", "same")
-    return language.say("at-settings", text=text) if decided else text
+    return language.format_phrase("at-settings", text=text) if decided else text
 
 
 @lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
-def _mean(found: Scores) -> Mean:
+def _mean(found: SeedScores) -> Mean:
     return mean_of([score for _, score in found.by_seed], share=found.share, places=found.places)
 
 
-def scores_of(group: Group, measure: Measure) -> Scores:
+def scores_of(group: VariantRuns, measure: Measure) -> SeedScores:
     """Return the counted runs' scores, with the fewest questions of any if all of them record the number."""
-    found = {seed: value for seed, run in group.counted.items() if (value := run.value(measure)) is not None}
-    asked = [group.counted[seed].places.get(measure.key) for seed in found] if measure.share else []
+    found = {seed: value for seed, run in group.counted_runs.items() if (value := run.value(measure)) is not None}
+    asked = [group.counted_runs[seed].places.get(measure.key) for seed in found] if measure.is_share else []
     known = [n for n in asked if n is not None]
-    return Scores(tuple(found.items()), measure.share, min(known) if known and len(known) == len(asked) else None)
+    return SeedScores(
+        tuple(found.items()), measure.is_share, min(known) if known and len(known) == len(asked) else None
+    )
 
 
 class VariantFamily:
     """Variants with one baseline, which need not be among them. Results are computed once."""
 
-    def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile) -> None:
+    def __init__(self, groups: Sequence[VariantRuns], baseline: VariantRuns | None, file: RequestedStudy) -> None:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
-        self._reasons: dict[Path, Message | None] = {}
+        self._reasons: dict[Path, LazyPhrase | None] = {}
         self._by_bytes: dict[Path, bool] = {}
 
-    def reason(self, group: Group) -> Message | None:
+    def incomparable_reason(self, group: VariantRuns) -> LazyPhrase | None:
         """Return why a variant is not compared with the baseline; None if it is."""
         if group.path not in self._reasons:
             self._reasons[group.path] = self._reason(group)
         return self._reasons[group.path]
 
-    def _reason(self, group: Group) -> Message | None:
+    def _reason(self, group: VariantRuns) -> LazyPhrase | None:
         baseline = self.baseline
         if baseline is None or group is baseline:
             return None
-        if group.void or baseline.void:
-            whose = OWN if group.void else BASELINES
-            return Message("no.badge", {"whose": whose, "badge": group.void or baseline.void})
+        if group.invalid_badge or baseline.invalid_badge:
+            whose = OWN if group.invalid_badge else BASELINES
+            return LazyPhrase("no.badge", {"whose": whose, "badge": group.invalid_badge or baseline.invalid_badge})
         if INERT in group.badges:
-            return Message("no.badge", {"whose": OWN, "badge": INERT})
+            return LazyPhrase("no.badge", {"whose": OWN, "badge": INERT})
         for one, whose in ((group, OWN), (baseline, BASELINES)):
-            if one.counted:
+            if one.counted_runs:
                 continue
-            if one.diverged == len(one.runs):
+            if one.diverged_count == len(one.runs):
                 key = "no.all-diverged" if len(one.runs) > 1 else "no.diverged"
-                return Message(key, {"whose": whose, "n": len(one.runs)})
-            return Message("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
-        reason = other_measure(group.representative, baseline.representative)
-        return Message("no.other", {"what": reason}) if reason is not None and not self.by_bytes(group) else None
+                return LazyPhrase(key, {"whose": whose, "n": len(one.runs)})
+            return LazyPhrase("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
+        reason = other_measure_reason(group.representative, baseline.representative)
+        return (
+            LazyPhrase("no.other", {"what": reason})
+            if reason is not None and not self.only_bytes_comparable(group)
+            else None
+        )
 
-    def by_bytes(self, group: Group) -> bool:
+    def only_bytes_comparable(self, group: VariantRuns) -> bool:
         """Return whether a variant has other tokens than the baseline, so that only bits per byte compare them."""
         if group.path not in self._by_bytes:
             baseline = self.baseline
-            both = baseline is not None and bool(group.counted and baseline.counted)
+            both = baseline is not None and bool(group.counted_runs and baseline.counted_runs)
             self._by_bytes[group.path] = (
-                both and baseline is not None and by_bytes(group.representative, baseline.representative)
+                both and baseline is not None and only_bytes_comparable(group.representative, baseline.representative)
             )
         return self._by_bytes[group.path]
 
     @cached_property
     def has_other_tokens(self) -> bool:
-        return any(self.by_bytes(group) for group in self.groups)
+        return any(self.only_bytes_comparable(group) for group in self.groups)
 
-    def is_other(self, group: Group) -> bool:
+    def is_other_measure(self, group: VariantRuns) -> bool:
         """Return whether a variant's scores are another measure than the baseline's."""
-        reason = self.reason(group)
+        reason = self.incomparable_reason(group)
         return reason is not None and reason.key == "no.other"
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """All measures on which its variants are compared, corrected together."""
-        found = judged([run for group in self.groups for run in group.runs])
-        return (*found, BY_BYTES) if self.has_other_tokens else found
+        found = judged_measures([run for group in self.groups for run in group.runs])
+        return (*found, BITS_PER_BYTE) if self.has_other_tokens else found
 
     @cached_property
     def primary(self) -> Measure:
@@ -182,23 +201,27 @@ class VariantFamily:
         checkpoints by.
         """
         if self.has_other_tokens:
-            return BY_BYTES
+            return BITS_PER_BYTE
         configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
-        name = self.file.primary or (setting(configs[0], "evaluation.select") if configs else "")
+        name = self.file.primary or (text_setting(configs[0], "evaluation.select") if configs else "")
         if name == LOSS.key:
             return LAST
         named = [measure for measure in self.measures if measure.key == name]
         return next(iter([*named, *(measure for measure in self.measures if measure.family == name)]), LAST)
 
     @cached_property
-    def differences(self) -> Mapping[str, Mapping[Path, Paired]]:
+    def differences(self) -> Mapping[str, Mapping[Path, PairedDifference]]:
         """By measure, every comparable variant's difference from the baseline, corrected over all measures."""
         baseline = self.baseline
         if baseline is None:
             return {}
-        compared = [group for group in self.groups if group is not baseline and self.reason(group) is None]
+        compared = [group for group in self.groups if group is not baseline and self.incomparable_reason(group) is None]
         study = {
-            m.key: {group.path: scores_of(group, m) for group in compared if m is BY_BYTES or not self.by_bytes(group)}
+            m.key: {
+                group.path: scores_of(group, m)
+                for group in compared
+                if m is BITS_PER_BYTE or not self.only_bytes_comparable(group)
+            }
             for m in self.measures
         }
         return against_baseline(study, {m.key: scores_of(baseline, m) for m in self.measures}, self.primary.key)
@@ -206,7 +229,11 @@ class VariantFamily:
     @cached_property
     def ranks(self) -> Mapping[Path, int]:
         """Each one's rank by mean last loss, from 1, among those comparable with the baseline."""
-        held = [g for g in self.groups if self.baseline is not None and self.reason(g) is None and not self.by_bytes(g)]
+        held = [
+            g
+            for g in self.groups
+            if self.baseline is not None and self.incomparable_reason(g) is None and not self.only_bytes_comparable(g)
+        ]
         known = {group.path: scores_of(group, LAST) for group in held}
         ordered = sorted((path for path, s in known.items() if s.by_seed), key=lambda path: _mean(known[path]).mean)
         return {path: i for i, path in enumerate(ordered, 1)}
@@ -216,7 +243,7 @@ class VariantFamily:
 class VariantResult:
     """A variant's results within its family: a table row."""
 
-    group: Group
+    group: VariantRuns
     family: VariantFamily
 
     @property
@@ -248,11 +275,11 @@ class VariantResult:
         return self.group.seen
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> ScoringProtocol:
         return self.group.representative.protocol
 
     @property
-    def runs(self) -> tuple[Entry, ...]:
+    def runs(self) -> tuple[RunEntry, ...]:
         """All of them, by seed."""
         return self.group.runs
 
@@ -263,24 +290,26 @@ class VariantResult:
         return max(len(self.runs), len(file.seeds) if self.group.name in file.variants else 0)
 
     @property
-    def foretold(self) -> StudyVariant:
+    def expectation(self) -> StudyVariant:
         """What its study expects of it, and why."""
         return self.family.file.variants.get(self.group.name, StudyVariant())
 
     @property
-    def n(self) -> str:
+    def seed_count_text(self) -> str:
         """Seeds that count, out of how many: `3`, `2/3`."""
-        count = len(self.group.counted)
+        count = len(self.group.counted_runs)
         return f"{count}" if count == self.planned else f"{count}/{self.planned}"
 
-    def seeds(self, language: Language = IN_USE) -> str:
+    def seeds_text(self, language: Language = CURRENT_LANGUAGE) -> str:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
-        count, total = len(self.group.counted), self.planned
-        left = Counter(self.group.left_out.values()).items()
-        why = [language.say("seeds.left-out", n=number, why=Word(reason)) for reason, number in left]
-        why += [language.say("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
-        said = language.say("seeds.of", n=count, total=total) if why else language.counted("seeds", count)
-        return language.say("join.semicolon").join([said, *why])
+        count, total = len(self.group.counted_runs), self.planned
+        left = Counter(self.group.exclusion_reasons.values()).items()
+        why = [language.format_phrase("seeds.left-out", n=number, why=Term(reason)) for reason, number in left]
+        why += [language.format_phrase("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
+        said = (
+            language.format_phrase("seeds.of", n=count, total=total) if why else language.format_count("seeds", count)
+        )
+        return language.format_phrase("join.semicolon").join([said, *why])
 
     @property
     def is_baseline(self) -> bool:
@@ -290,37 +319,37 @@ class VariantResult:
         found = scores_of(self.group, measure)
         return _mean(found) if found.by_seed else None
 
-    def says_the_same(self, other: "VariantResult") -> bool:
+    def has_same_results(self, other: "VariantResult") -> bool:
         """Return whether it equals an older one, though something else in its family has changed."""
         if self.group is not other.group or self.family.baseline is not other.family.baseline:
             return False
         if self.family.file != other.family.file or self.rank != other.rank:
             return False
-        measures = (*LOSSES, *probes(self.runs), *scores(self.runs))
+        measures = (*LOSSES, *probe_measures(self.runs), *score_measures(self.runs))
         return all(self.difference(measure) == other.difference(measure) for measure in measures)
 
-    def difference(self, measure: Measure) -> Paired | None:
+    def difference(self, measure: Measure) -> PairedDifference | None:
         """Return the difference from the baseline; None without a baseline or shared seeds."""
         return self.family.differences.get(measure.key, {}).get(self.path)
 
     def judgement(self, measure: Measure) -> Judgement | None:
         """Return the verdict; None if there is none."""
-        if self.family.baseline is None or self.is_baseline or self.why_not or self.mean(measure) is None:
+        if self.family.baseline is None or self.is_baseline or self.why_incomparable or self.mean(measure) is None:
             return None
-        if measure.key != BY_BYTES.key and self.family.by_bytes(self.group):
+        if measure.key != BITS_PER_BYTE.key and self.family.only_bytes_comparable(self.group):
             return None
         found = self.difference(measure)
-        return judge(found, lower_is_better=measure.lower, margin=measure.margin, digits=measure.amount)
+        return judge(found, lower_is_better=measure.lower_is_better, margin=measure.margin, digits=measure.format_value)
 
     @property
     def primary(self) -> Measure:
         return self.family.primary
 
     @property
-    def why_not(self) -> str:
+    def why_incomparable(self) -> str:
         """Why it is not compared with the baseline; "" if it is."""
-        found = self.family.reason(self.group)
-        return IN_USE.tell(found) if found is not None else ""
+        found = self.family.incomparable_reason(self.group)
+        return CURRENT_LANGUAGE.format_message(found) if found is not None else ""
 
     @property
     def rank(self) -> int | None:
@@ -330,51 +359,58 @@ class VariantResult:
         """Return the verdict on its primary measure in a few words; "" without a baseline."""
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
-        reason = self.family.reason(self.group)
-        return language.tell(reason) if reason is not None else brief(self.judgement(self.primary), language)
+        reason = self.family.incomparable_reason(self.group)
+        return (
+            language.format_message(reason)
+            if reason is not None
+            else brief_verdict(self.judgement(self.primary), language)
+        )
 
     @property
     def verdict_kind(self) -> str:
         """The kind of that verdict, as of `verdict_kind` of a run."""
         if self.family.baseline is None or self.is_baseline:
             return ""
-        reason = self.family.reason(self.group)
-        return kind_of(reason) if reason is not None else getattr(self.judgement(self.primary), "kind", "")
+        reason = self.family.incomparable_reason(self.group)
+        return reason_kind(reason) if reason is not None else getattr(self.judgement(self.primary), "kind", "")
 
-    def per_cent(self) -> float | None:
+    def loss_change(self) -> float | None:
         """Return the difference of the losses as a share of the baseline's."""
         found, baseline = self.difference(LAST), self.family.baseline
-        level = scores_of(baseline, LAST) if baseline is not None else Scores()
+        level = scores_of(baseline, LAST) if baseline is not None else SeedScores()
         mean = _mean(level).mean if level.by_seed else 0.0
         return found.mean / mean if found is not None and mean else None
 
-    def perplexity_per_cent(self) -> float | None:
+    def perplexity_change(self) -> float | None:
         """Return the same difference as a share of the baseline's perplexity."""
         found = self.difference(LAST)
         return math.expm1(found.mean) if found is not None and abs(found.mean) < 100 else None
 
 
-class VariantResults:
+class VariantEvaluator:
     """Puts groups into families, and reuses families in which nothing has changed."""
 
     def __init__(self) -> None:
-        self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile, tuple[VariantResult, ...]]] = {}
+        self._kept: dict[object, tuple[tuple[VariantRuns | None, ...], RequestedStudy, tuple[VariantResult, ...]]] = {}
 
-    def of(
-        self, groups: Sequence[Group], files: Mapping[str, StudyFile] | None = None, pinned: Path | None = None
+    def evaluate(
+        self,
+        groups: Sequence[VariantRuns],
+        files: Mapping[str, RequestedStudy] | None = None,
+        pinned: Path | None = None,
     ) -> tuple[VariantResult, ...]:
         """Return every group with its baseline: the pinned run's group if in the family, else the study's.
 
         Without either, the pinned run's group, from wherever it is.
         """
         pin = next((g for g in groups if any(run.path == pinned for run in g.runs)), None) if pinned else None
-        families: dict[tuple[Path, str], list[Group]] = {}
+        families: dict[tuple[Path, str], list[VariantRuns]] = {}
         for group in groups:
             families.setdefault((group.runs[0].path.parent, group.study), []).append(group)
         found: list[VariantResult] = []
         kept, self._kept = self._kept, {}
         for key, members in families.items():
-            file = (files or {}).get(key[1]) or StudyFile()  # without one, nothing is requested
+            file = (files or {}).get(key[1]) or RequestedStudy()  # without one, nothing is requested
             # The baseline first, then as the study's file has them.
             places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
             ordered = sorted(members, key=lambda group: places.get(group.name, len(places)))
@@ -387,7 +423,9 @@ class VariantResults:
                 before = {result.path: result for result in old[2]} if old is not None else {}
                 made = [VariantResult(group, family) for group in ordered]
                 # An equal older one's derived values still hold.
-                same = (b if (b := before.get(one.path)) is not None and one.says_the_same(b) else one for one in made)
+                same = (
+                    b if (b := before.get(one.path)) is not None and one.has_same_results(b) else one for one in made
+                )
                 old = now, file, tuple(same)
             self._kept[key] = old
             found += old[2]
@@ -399,9 +437,9 @@ class Expectation:
     """What a study expected of a variant before it ran, beside the outcome."""
 
     what: str  # "loss", or a family of probes
-    said: str  # worse, better, same, or unknown
+    expected: str  # worse, better, same, or unknown
     outcome: str  # one of the four
-    found: tuple[tuple[Measure, Judgement], ...]  # what was judged, and how
+    judgements: tuple[tuple[Measure, Judgement], ...]  # what was judged, and how
 
 
 def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Expectation, ...]:
@@ -409,12 +447,12 @@ def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Ex
     family, made = result.family, []
     if family.baseline is None or family.baseline.name != family.file.baseline:
         return ()
-    for what, said in result.foretold.expect.items():
+    for what, said in result.expectation.expect.items():
         meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.family)]
         found = tuple((m, judgement) for m in meant if (judgement := result.judgement(m)) is not None)
         kinds = [judgement.kind for _, judgement in found]
         if said == UNKNOWN:
-            outcome = BEFOREHAND
+            outcome = UNKNOWN_BEFOREHAND
         elif any(kind in ("better", "worse", "same") and kind != said for kind in kinds):
             outcome = NOT_AS_EXPECTED  # one probe of a family that contradicts is enough
         else:
@@ -423,12 +461,14 @@ def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Ex
     return tuple(made)
 
 
-def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
+def outcome_summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
     """Return a few words for a cell: the shared outcome, or how many had which."""
     outcomes = [expectation.outcome for expectation in found]
-    counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, BEFOREHAND)}
+    counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, UNKNOWN_BEFOREHAND)}
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
-        return language.word(present[0][0])
-    words = (language.say("counts.of", n=n, outcome=Word(what.removesuffix(" beforehand"))) for what, n in present)
-    return language.say("join.comma").join(words)
+        return language.translate_term(present[0][0])
+    words = (
+        language.format_phrase("counts.of", n=n, outcome=Term(what.removesuffix(" beforehand"))) for what, n in present
+    )
+    return language.format_phrase("join.comma").join(words)

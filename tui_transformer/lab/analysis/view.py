@@ -15,24 +15,24 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline, why_none
+from tui_transformer.lab.analysis.answer import StudyConclusion, default_baseline, study_conclusions, why_no_conclusion
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.columns import FIXED, LAST, Column, columns
-from tui_transformer.lab.analysis.entry import NO_RUN, Entry, majority_rows
-from tui_transformer.lab.analysis.folder import StudyFile
+from tui_transformer.lab.analysis.columns import FIXED_COLUMNS, LAST, Column, columns
+from tui_transformer.lab.analysis.entry import NO_RUN, RunEntry, majority_rows
+from tui_transformer.lab.analysis.folder import RequestedStudy
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.query import Known, Query, begun, best_first, sort, unfinished
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.analysis.query import FilterKeys, Query, best_first, parse_partial, sort, suggested_key
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult
 
 Key = tuple[str, str]  # a later version's setting may share a column's name
 RUNS, VARIANTS = "runs", "variants"
 _OF_VARIANTS = {"run": "variant", "seed": "n"}  # sort key of runs -> of variants
-Listed = Entry | VariantResult
+RunOrVariant = RunEntry | VariantResult
 LONGEST_CELL = 120  # characters of a note that a table needs
 
 
 @dataclass(frozen=True)
-class Options:
+class ViewOptions:
     query: str = ""  # the filter as typed
     sort: str = ""  # the key of a column; "" for runs from the best, and variants as their study has them
     reverse: bool = False  # the other way round
@@ -44,13 +44,13 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Row:
+class ViewRow:
     """A run or a variant and its cells, cleaned; `widths` in columns of the terminal, `verdict` one of the cells.
 
-    `kinds`: of each cell with a verdict, "" for others.
+    `kinds`: the kind of verdict in each cell, "" in cells without one.
     """
 
-    entry: Listed
+    entry: RunOrVariant
     cells: tuple[str, ...]
     widths: tuple[int, ...]
     verdict: str = ""
@@ -58,16 +58,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ViewTable:
     columns: tuple[Column, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ViewRow, ...] = ()
     widths: tuple[int, ...] = ()  # of each column's widest cell, title included
     total: int = 0  # runs in the folder, or variants
     by: str = RUNS  # RUNS or VARIANTS
-    baseline: Entry | None = None
+    baseline: RunEntry | None = None
     sorted_by: Column | None = None
     mistake: str = ""  # what is wrong with the filter; only terms before that apply
-    nothing: str = ""  # why no run is shown; "" where some are
+    why_empty: str = ""  # why no run is shown; "" where some are
 
     @property
     def count(self) -> int:
@@ -75,9 +75,9 @@ class Shown:
         return sum(row.entry.state != NO_RUN for row in self.rows)
 
     @property
-    def runs(self) -> list[Entry]:
+    def runs(self) -> list[RunEntry]:
         """The runs in its rows, and the extra rows beside them."""
-        return [row.entry for row in self.rows if isinstance(row.entry, Entry)]
+        return [row.entry for row in self.rows if isinstance(row.entry, RunEntry)]
 
     @property
     def variants(self) -> list[VariantResult]:
@@ -90,31 +90,33 @@ class View:
     def __init__(self) -> None:
         self._cells: dict[Path, _Cells] = {}
         self._variants: dict[Path, _Cells] = {}
-        self._grouping, self._standings, self._answered = Grouping(), VariantResults(), VariantResults()
-        self._baseline: Entry | None = None
-        self._known: tuple[Sequence[Entry], Known] = ((), Known())
+        self._grouping, self._standings, self._answered = Grouping(), VariantEvaluator(), VariantEvaluator()
+        self._baseline: RunEntry | None = None
+        self._known: tuple[Sequence[RunEntry], FilterKeys] = ((), FilterKeys())
 
-    def answers(
-        self, entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: Path | None, measure: str
-    ) -> tuple[Answer, ...]:
+    def conclusions(
+        self, entries: Sequence[RunEntry], studies: Mapping[str, RequestedStudy], pinned: Path | None, measure: str
+    ) -> tuple[StudyConclusion, ...]:
         """Return what to show first, and in turn. Without a pinned run, runs of no study get a usual baseline."""
-        groups = self._grouping.of(entries)
-        return answers(self._answered.of(groups, studies, pinned or usual_baseline(groups)), measure)
+        groups = self._grouping.group(entries)
+        return study_conclusions(self._answered.evaluate(groups, studies, pinned or default_baseline(groups)), measure)
 
-    def why_no_answer(self, entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: Path | None) -> str:
-        groups = self._grouping.of(entries)
-        return why_none(self._answered.of(groups, studies, pinned or usual_baseline(groups)))
+    def why_no_conclusion(
+        self, entries: Sequence[RunEntry], studies: Mapping[str, RequestedStudy], pinned: Path | None
+    ) -> str:
+        groups = self._grouping.group(entries)
+        return why_no_conclusion(self._answered.evaluate(groups, studies, pinned or default_baseline(groups)))
 
     def arrange(
-        self, entries: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile] | None = None
-    ) -> Shown:
+        self, entries: Sequence[RunEntry], options: ViewOptions, studies: Mapping[str, RequestedStudy] | None = None
+    ) -> ViewTable:
         by_path = {entry.path: entry for entry in entries}
         baseline = by_path.get(options.baseline) if options.baseline is not None else None
         if self._known[0] is not entries:
-            self._known = entries, Known(entries)
+            self._known = entries, FilterKeys(entries)
         known = self._known[1]
-        query, mistake = begun(options.query, known)
-        key = "" if mistake else unfinished(options.query, query, entries, known)
+        query, mistake = parse_partial(options.query, known)
+        key = "" if mistake else suggested_key(options.query, query, entries, known)
         if key:  # a half-typed term would hide every run
             query, mistake = Query(query.terms[:-1]), tr("{key} needs an operator: = != < <= > >= or :", key=key)
         chosen = [by_path[path] for path in options.selected if path in by_path]
@@ -129,17 +131,17 @@ class View:
         nothing = ""
         if not shown.rows:
             none = tr("no runs selected; press I to show all") if options.only else tr("no runs yet")
-            nothing = query.why_none(among, baseline) if among else none
-        return replace(shown, baseline=baseline, mistake=mistake, nothing=nothing)
+            nothing = query.why_no_match(among, baseline) if among else none
+        return replace(shown, baseline=baseline, mistake=mistake, why_empty=nothing)
 
     def _of_runs(
         self,
-        entries: Sequence[Entry],
-        matching: Sequence[Entry],
-        options: Options,
-        baseline: Entry | None,
-        of: Sequence[Entry],
-    ) -> Shown:
+        entries: Sequence[RunEntry],
+        matching: Sequence[RunEntry],
+        options: ViewOptions,
+        baseline: RunEntry | None,
+        of: Sequence[RunEntry],
+    ) -> ViewTable:
         order, ordered = LAST, best_first(matching)
         with suppress(InputError):  # a probe that no run still has
             if options.sort:
@@ -151,7 +153,7 @@ class View:
         offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
         if baseline is not self._baseline:
             self._baseline = baseline
-            beside = [_key(column) for column in FIXED.values() if column.beside]
+            beside = [_key(column) for column in FIXED_COLUMNS.values() if column.uses_baseline]
             for kept in self._cells.values():
                 kept.row = None
                 for key in beside:
@@ -159,10 +161,14 @@ class View:
         return replace(_table(self._cells, shown, offered, order, baseline), total=len(entries))
 
     def _of_variants(
-        self, entries: Sequence[Entry], matching: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile]
-    ) -> Shown:
+        self,
+        entries: Sequence[RunEntry],
+        matching: Sequence[RunEntry],
+        options: ViewOptions,
+        studies: Mapping[str, RequestedStudy],
+    ) -> ViewTable:
         """Return the variants with any matching run, each with all its seeds."""
-        everything = self._standings.of(self._grouping.of(entries), studies, options.baseline)
+        everything = self._standings.evaluate(self._grouping.group(entries), studies, options.baseline)
         paths = {entry.path for entry in matching}
         found = [standing for standing in everything if any(run.path in paths for run in standing.runs)]
         offered = group_columns.columns(found, all_settings=options.all_settings)
@@ -175,19 +181,19 @@ class View:
 class _Cells:
     """The cells of one run or variant, each made on first use, and the last row made from them."""
 
-    entry: Listed
+    entry: RunOrVariant
     made: dict[Key, tuple[str, int, str]] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
-    row: Row | None = None
+    row: ViewRow | None = None
 
 
 def _table(
     cells: dict[Path, _Cells],
-    shown: Sequence[Listed],
+    shown: Sequence[RunOrVariant],
     offered: Sequence[Column],
     order: Column | None,
-    baseline: Entry | None,
-) -> Shown:
+    baseline: RunEntry | None,
+) -> ViewTable:
     """Return a row of these columns for each; the same object while nothing changes."""
     keys, rows = tuple(map(_key, offered)), []
     for entry in shown:
@@ -197,20 +203,20 @@ def _table(
         if kept.row is None or kept.keys != keys:
             for key, column in zip(keys, offered, strict=True):
                 if key not in kept.made:
-                    text = clean_line(column.shown(entry, baseline)[:LONGEST_CELL])
+                    text = clean_line(column.screen_text(entry, baseline)[:LONGEST_CELL])
                     kind = column.kind(entry, baseline) if column.kind is not None else ""
                     kept.made[key] = text, cell_len(text), kind
             texts, widths, kinds = zip(*(kept.made[key] for key in keys), strict=True)
             verdict = next((text for text, column in zip(texts, offered, strict=True) if column.key == "verdict"), "")
-            kept.keys, kept.row = keys, Row(entry, texts, widths, verdict, kinds)
+            kept.keys, kept.row = keys, ViewRow(entry, texts, widths, verdict, kinds)
         rows.append(kept.row)
     titles = [cell_len(column.head) + (order is not None and column.key == order.key) for column in offered]
     widest = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
-    return Shown(tuple(offered), tuple(rows), widest, sorted_by=order)
+    return ViewTable(tuple(offered), tuple(rows), widest, sorted_by=order)
 
 
 def _key(column: Column) -> Key:
-    return column.key, column.title + column.dotted
+    return column.key, column.title + column.config_key
 
 
 @dataclass
@@ -232,7 +238,7 @@ class Selection:
     def slot(self, run: Path) -> int | None:
         return self._slots.get(run)
 
-    def turn(self, run: Path) -> bool:
+    def toggle(self, run: Path) -> bool:
         """Toggle drawing it; False if no letter is left."""
         if run in self._slots:
             del self._slots[run]
@@ -242,21 +248,21 @@ class Selection:
         self._slots[run] = next(i for i in range(len(LETTERS)) if i not in self._slots.values())
         return True
 
-    def pin(self, run: Path) -> bool:
+    def toggle_baseline(self, run: Path) -> bool:
         """Toggle it as the baseline, drawing it; return whether it is the baseline now."""
         if self.baseline == run:
             self.baseline = None
             return False
         self.baseline = run
         if run not in self._slots and not self.full:
-            self.turn(run)
+            self.toggle(run)
         return True
 
     def clear(self) -> None:
         """Draw none; the baseline stays."""
         self._slots.clear()
 
-    def keep(self, present: set[Path]) -> bool:
+    def drop_missing(self, present: set[Path]) -> bool:
         """Forget runs that are gone; return whether there were any."""
         gone = [run for run in self._slots if run not in present]
         for run in gone:

@@ -18,22 +18,22 @@ import tomli_w
 from engine.base.command_line import program
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.capabilities import check, uneven_ranks
+from engine.capabilities import check, why_ranks_uneven
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override, sentence_of
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
-from engine.config.tasks import Kind, Refusal
-from engine.config.toml import write
-from engine.data.corpus import Characters
+from engine.config.tasks import CorpusKindName, Refusal
+from engine.config.toml import config_toml
+from engine.data.corpus import VocabularySizes
 from engine.data.known import CORPORA, names_of
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.runs.records import Number, Raw, Record, VerdictRecord
-from tui_transformer.lab.formatting import about
+from tui_transformer.lab.formatting import rough_duration
 from tui_transformer.lab.work.names import run_name
-from tui_transformer.lab.work.study import nested
+from tui_transformer.lab.work.study import nest_keys
 
 SMALL = "demo"  # the base that a laptop trains in minutes
 GENERIC = "baseline"  # parent of overlays for any base
@@ -52,7 +52,7 @@ class Vocabulary:
     at_most: bool = False  # byte pairs are learned in training, and a small corpus has fewer than requested
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`a vocabulary of at most 8,003`."""
         known = {"tokens": self.tokens, "sources": self.sources}
         if self.sources is None:
@@ -89,19 +89,21 @@ class Benchmark(Record):
     verdicts: tuple[VerdictRecord, ...] = ()
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`≈ 4 min on cpu (68 ms per step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
-        return tr("≈ {time} on {device} ({each} per step)", time=about(self.seconds), device=self.device, each=each)
+        return tr(
+            "≈ {time} on {device} ({each} per step)", time=rough_duration(self.seconds), device=self.device, each=each
+        )
 
 
-def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:
+def vocabulary(config: RunConfig, characters: VocabularySizes | None = None) -> Vocabulary | None:
     """Return an unresolved config's vocabulary; None if its corpus must be read first."""
     model, data = config.model, config.data
     entry = CORPORA.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
-        characters = Characters(entry.characters)
+        characters = VocabularySizes(entry.characters)
     known, bound = None, False
     if characters is None and entry is not None and data.tokenizer != "bpe":
         from engine.data.catalogue import KINDS
@@ -109,15 +111,15 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
         known = KINDS[entry.kind].vocabularies.get(entry.name)
     if known is not None:
         text, bound = known(data)[data.tokenizer]
-        characters = Characters(text)
+        characters = VocabularySizes(text)
     elif data.tokenizer == "words" and config.task.corpus == "text":
-        characters, bound = Characters(data.words_size), True
+        characters, bound = VocabularySizes(data.words_size), True
     elif data.tokenizer == "loaded":
         characters = None  # character counts do not tell the number of its tokens
     if data.tokenizer == "bytes":
-        characters = Characters(256)
+        characters = VocabularySizes(256)
     if data.tokenizer == "bpe":
-        characters = Characters(data.bpe_size, data.bpe_size)
+        characters = VocabularySizes(data.bpe_size, data.bpe_size)
     tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
     if tokens is None:
         return None
@@ -132,7 +134,7 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     return Vocabulary(tokens, sources, at_most=data.tokenizer == "bpe" and learned)
 
 
-def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None:
+def cost(config: RunConfig, characters: VocabularySizes | None = None) -> Cost | None:
     """Return an unresolved config's cost; None if its corpus must be read first."""
     known = vocabulary(config, characters)
     if known is None:
@@ -142,8 +144,8 @@ def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None
         model = model.model_copy(update={"source_vocab_size": known.sources})
         config = config.model_copy(update={"model": model})
     parts = size.parameters(model, known.tokens)
-    flops = size.flops_per_token(model, known.tokens, BatchShape.of(config).rows)
-    return Cost(known, parts, flops, memory_bytes(config, known.tokens), at_most=config.on_rows)
+    flops = size.flops_per_token(model, known.tokens, BatchShape.from_config(config).rows)
+    return Cost(known, parts, flops, memory_bytes(config, known.tokens), at_most=config.trains_on_rows)
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Draft:
     ranks: int = 1  # how many train it together
 
     @classmethod
-    def of(cls, name: str) -> "Draft":
+    def from_preset(cls, name: str) -> "Draft":
         """Return a shipped preset unchanged; raises InputError if none has that name."""
         return cls(presets.find(name))
 
@@ -168,14 +170,14 @@ class Draft:
     @property
     def run_name(self) -> str:
         """What a run of it is called, from what changed; numbered where that is taken."""
-        if self.parent and self.config is not None and not self.against_parent():
+        if self.parent and self.config is not None and not self.differences_from_parent():
             return run_name(self.parent, {}, {})
         return run_name(self.name, self.changes, self.values)
 
     @cached_property
     def own_base(self) -> str | None:
         """The base that an overlay extends; None for a base."""
-        links = presets.chain(self.preset)
+        links = presets.extends_chain(self.preset)
         return links[0].name if len(links) > 1 else None
 
     @property
@@ -191,16 +193,16 @@ class Draft:
         found = [self.with_base(one.name) for one in presets.list_presets() if one.extends is None]
         return [(draft, draft.problem) for draft in found]
 
-    def small(self, base: str = SMALL) -> "Draft | None":
+    def on_small_base(self, base: str = SMALL) -> "Draft | None":
         """The same changes on a small base; None if they are none, or do not fit it."""
-        changed = self.with_base(base) if self.own_base else Draft.of(base).with_changes(self.changes)
+        changed = self.with_base(base) if self.own_base else Draft.from_preset(base).with_changes(self.changes)
         same = changed.config is None or changed.problem or changed == self or not (self.own_base or self.changes)
         return None if same else changed
 
     @cached_property
     def _resolved(self) -> tuple[RunConfig | None, str]:
         try:
-            return presets.resolve(self.preset, on=self.on, overrides=[nested(self.changes)], where="here"), ""
+            return presets.resolve(self.preset, on=self.on, overrides=[nest_keys(self.changes)], where="here"), ""
         except InputError as error:
             return None, re.sub("\\Ahere(: |：)", "", str(error))
 
@@ -215,7 +217,7 @@ class Draft:
 
     @property
     def problem(self) -> str:
-        uneven = "" if self.config is None else uneven_ranks(self.config, self.ranks)
+        uneven = "" if self.config is None else why_ranks_uneven(self.config, self.ranks)
         return self._resolved[1] or (self.refusal.reason if self.refusal else "") or uneven
 
     @cached_property
@@ -224,7 +226,7 @@ class Draft:
 
     @property
     def nearest_config(self) -> RunConfig | None:
-        """The preset's, if the changes make none."""
+        """The draft's config, or the preset's if the changes are invalid."""
         return self.config or self.unchanged.config
 
     @cached_property
@@ -274,19 +276,19 @@ class Draft:
 
     def choices(self, key: str) -> list[tuple[Any, str]]:
         """Every value of an enumerable key, each with why it cannot be chosen here, or ""."""
-        return [(value, self.objection(key, value)) for value in values_of(key)]
+        return [(value, self.why_refused(key, value)) for value in allowed_values(key)]
 
-    def objection(self, key: str, value: Any) -> str:
+    def why_refused(self, key: str, value: Any) -> str:
         """Why a value cannot be chosen here, "" if it can; existing errors do not count."""
         problem = self.with_change(key, value).problem
         return "" if problem == self.problem else problem
 
-    def way(self, key: str, value: Any) -> Mapping[str, Any] | None:
+    def changes_to_allow(self, key: str, value: Any) -> Mapping[str, Any] | None:
         """The fewest changes that allow a refused value: itself, and replacements for its conflicts."""
-        ways = (self._way({key: value}, partners) for partners in range(1, PARTNERS + 1))
+        ways = (self._search_changes({key: value}, partners) for partners in range(1, PARTNERS + 1))
         return next((way for way in ways if way is not None), None)
 
-    def _way(self, changes: Mapping[str, Any], partners: int) -> Mapping[str, Any] | None:
+    def _search_changes(self, changes: Mapping[str, Any], partners: int) -> Mapping[str, Any] | None:
         """These changes plus up to so many more, chosen from what they conflict with."""
         tried = self.with_changes(changes)
         if not tried.problem:
@@ -296,22 +298,22 @@ class Draft:
         others = [k for k in tried.refusal.keys if k not in changes]
         for other in sorted(others, key=lambda k: k == "model.causal"):
             usual = flatten(RunConfig().dump()).get(other)
-            for candidate in sorted(values_of(other), key=lambda value: value != usual):
+            for candidate in sorted(allowed_values(other), key=lambda value: value != usual):
                 with_it = {**changes, other: candidate}
                 refusal = self.with_changes(with_it).refusal
                 if refusal is not None and refusal.keys == tried.refusal.keys:
                     continue  # it did not help
-                found = self._way(with_it, partners - 1)
+                found = self._search_changes(with_it, partners - 1)
                 if found is not None:
                     return found
         return None
 
     # What it comes to
 
-    def against_preset(self) -> Differences:
+    def differences_from_preset(self) -> Differences:
         return _differences(self.unchanged.config, self.config)
 
-    def against_parent(self) -> Differences:
+    def differences_from_parent(self) -> Differences:
         """The differences from what the preset extends; nothing for a base."""
         return _differences(self.reference[1], self.config) if self.parent else {}
 
@@ -328,7 +330,7 @@ class Draft:
     def parent(self) -> str | None:
         return self.on or self.preset.extends
 
-    def cost(self, characters: Characters | None = None) -> Cost | None:
+    def cost(self, characters: VocabularySizes | None = None) -> Cost | None:
         """Return its cost; None if the vocabulary is unknown or it cannot be trained."""
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
@@ -336,7 +338,7 @@ class Draft:
         return [] if self.config is None or self.problem else [*lint(self.config, train_tokens)]
 
     def toml(self) -> str:
-        return "" if self.config is None else write(self.config)
+        return "" if self.config is None else config_toml(self.config)
 
     def arguments(self) -> list[str]:
         """Its command-line arguments, after `run` or `check`."""
@@ -345,7 +347,7 @@ class Draft:
         for key, option in OPTIONS.items():
             words += [option, str(self.changes[key])] if key in self.changes else []
         for key, value in self.changes.items():
-            words += ["--set", f"{key}={as_set(value)}"] if key not in OPTIONS else []
+            words += ["--set", f"{key}={toml_argument(value)}"] if key not in OPTIONS else []
         return words
 
     def command(self, options: Sequence[str] = ()) -> str:
@@ -355,10 +357,10 @@ class Draft:
 
 
 @cache
-def values_of(key: str) -> tuple[Any, ...]:
+def allowed_values(key: str) -> tuple[Any, ...]:
     """The values of an enumerable key; none for numbers and texts."""
     if key == "data.corpus":
-        return tuple(name for kind in get_args(Kind) for name in names_of(kind))
+        return tuple(name for kind in get_args(CorpusKindName) for name in names_of(kind))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None
@@ -367,14 +369,14 @@ def values_of(key: str) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-def sentence(key: str, value: Any = None) -> str:
+def describe_setting(key: str, value: Any = None) -> str:
     """What a setting does, or what one of its values does; "" if there is nothing to say."""
     if key == "data.corpus" and value in CORPORA:
         return tr(CORPORA[value].description)
     return sentence_of(key, None if value is None else str(value))
 
 
-def as_set(value: Any) -> str:
+def toml_argument(value: Any) -> str:
     """A value as `--set` takes it: TOML, or bare text where that reads the same."""
     if isinstance(value, str):
         bare = value.strip() == value and value != ""
@@ -384,7 +386,7 @@ def as_set(value: Any) -> str:
     return json.dumps(value)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return tr("yes") if value else tr("no")
     if isinstance(value, int):
@@ -392,7 +394,7 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ", ".join(shown(part) for part in value)
+        return ", ".join(format_value(part) for part in value)
     return tr("unset") if value is None else str(value)
 
 

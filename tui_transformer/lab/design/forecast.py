@@ -23,7 +23,7 @@ from engine.model.size import BatchShape
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import Attempt
 from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
-from tui_transformer.lab.formatting import about
+from tui_transformer.lab.formatting import rough_duration
 from tui_transformer.lab.work.plan import disk_bytes, evaluation_steps
 
 GUESS = {"cpu": 3e10, "cuda": 2e13, "mps": 2e12}  # operations a second; of a CPU, by each core
@@ -38,7 +38,7 @@ VERY_LONG = 2 * 60 * 60
 
 
 @dataclass(frozen=True)
-class Speed:
+class RunSpeed:
     """What an earlier run reached."""
 
     run: str
@@ -59,13 +59,13 @@ class Forecast:
     at_most: bool = False  # rows differ in length, and count as the longest
 
     @property
-    def long(self) -> bool:
+    def is_long(self) -> bool:
         return self.seconds is not None and self.seconds >= LONG
 
     @property
     def time(self) -> str:
         sign = "≤" if self.at_most else "≈"
-        return tr("time unknown") if self.seconds is None else f"{sign} {about(self.seconds)}"
+        return tr("time unknown") if self.seconds is None else f"{sign} {rough_duration(self.seconds)}"
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Machine:
     """A device of this machine, and the speeds of earlier runs on it."""
 
     device: str
-    speeds: tuple[Speed, ...] = ()
+    speeds: tuple[RunSpeed, ...] = ()
 
     @classmethod
-    def of(cls, runs_dir: Path, wanted: str) -> "Machine":
+    def from_runs(cls, runs_dir: Path, wanted: str) -> "Machine":
         """Read the runs of a folder. `wanted`: a device, or `auto`."""
-        here, found = platform.node(), dict[str, list[Speed]]()
+        here, found = platform.node(), dict[str, list[RunSpeed]]()
         for reader in list_runs(runs_dir)[-MOST_RUNS:][::-1]:
             attempt = next(iter(reader.environment.attempts[::-1]), None)
             if attempt is None or attempt.host != here or (speed := _speed(reader, attempt)) is None:
@@ -89,13 +89,13 @@ class Machine:
         return cls(device, tuple(found.get(device, ())))
 
     @property
-    def _guess(self) -> float:
+    def _guessed_rate(self) -> float:
         kind = self.device.partition(":")[0]
         return GUESS.get(kind, GUESS["cpu"]) * (min(threads.usable_cores(), CORES) if kind == "cpu" else 1)
 
-    def _like(self, config: RunConfig, work: float) -> list[Speed]:
+    def _similar_runs(self, config: RunConfig, work: float) -> list[RunSpeed]:
         """The earlier runs to go by: on a CPU those with as many threads, as a study's runs share the cores."""
-        speeds: Sequence[Speed] = self.speeds
+        speeds: Sequence[RunSpeed] = self.speeds
         if self.device == "cpu":
             own = config.train.threads or threads.default_count()
             speeds = [speed for speed in speeds if speed.threads == own] or speeds
@@ -109,12 +109,12 @@ class Machine:
         if benchmark is not None:
             seconds = benchmark.seconds + BEGINNING
             return Forecast(benchmark.device, seconds, benchmark.memory_bytes, disk, "measured")
-        tokens = tokens_a_step(config)
-        work, steps = cost.flops * tokens, steps_of(config, tokens, train_tokens)
-        like = self._like(config, work)
-        rate = statistics.median(one.rate for one in like) if like else self._guess
+        tokens = tokens_per_step(config)
+        work, steps = cost.flops * tokens, step_count(config, tokens, train_tokens)
+        like = self._similar_runs(config, work)
+        rate = statistics.median(one.rate for one in like) if like else self._guessed_rate
         if like and work > MUCH * like[0].work:
-            rate = max(rate, self._guess)
+            rate = max(rate, self._guessed_rate)
         if steps is not None and train_tokens is not None:
             held_out = config.data.validation_fraction
             steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
@@ -127,16 +127,16 @@ class Machine:
         return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
 
 
-def tokens_a_step(config: RunConfig) -> float:
+def tokens_per_step(config: RunConfig) -> float:
     """Return the targets of a step; of rows that differ in length, as if all were the longest."""
     train = config.train
     if train.batch_tokens is not None:
         return float(train.batch_tokens * train.accumulation)
-    each = BatchShape.of(config).target if config.on_rows else config.window_targets
+    each = BatchShape.from_config(config).target if config.trains_on_rows else config.window_targets
     return float(train.batch_size * train.accumulation * each)
 
 
-def steps_of(config: RunConfig, tokens: float, train_tokens: int | None) -> float | None:
+def step_count(config: RunConfig, tokens: float, train_tokens: int | None) -> float | None:
     if config.train.epochs is None:
         return config.train.steps
     return None if train_tokens is None else config.train.epochs * train_tokens / tokens
@@ -147,16 +147,16 @@ def base_trained_last(runs_dir: Path) -> str:
     with suppress(InputError, OSError):
         for reader in list_runs(runs_dir)[-1:]:
             name, _, base = (reader.config.preset or SMALL).partition("@")
-            return presets.chain(presets.find(base or name))[0].name
+            return presets.extends_chain(presets.find(base or name))[0].name
     return SMALL
 
 
-def _speed(reader: RunReader, attempt: Attempt) -> Speed | None:
+def _speed(reader: RunReader, attempt: Attempt) -> RunSpeed | None:
     summary, flops = reader.summary, reader.model.flops_per_token
     if not (summary.step and summary.tokens and summary.seconds and flops):
         return None
     work = flops * summary.tokens
-    return Speed(reader.name, work / summary.step, work / summary.seconds, attempt.threads)
+    return RunSpeed(reader.name, work / summary.step, work / summary.seconds, attempt.threads)
 
 
 def _likely_device() -> str:

@@ -7,11 +7,11 @@ from tui_transformer.lab.design.draft import MOST_RANKS, Draft
 from tui_transformer.settings import KeptDraft
 
 
-def kept(draft: Draft) -> KeptDraft:
+def to_kept_draft(draft: Draft) -> KeptDraft:
     return KeptDraft(on=draft.base or "", ranks=draft.ranks, changes=dict(draft.changes))
 
 
-def restored(start: Draft, was: KeptDraft) -> Draft:
+def restore_draft(start: Draft, was: KeptDraft) -> Draft:
     """An unchanged draft with what was kept; without what is no longer valid."""
     draft = start
     if was.on and draft.own_base is not None:

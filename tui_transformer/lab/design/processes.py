@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, no_process, reason
+from engine.base.errors import InputError, process_start_error, reason
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.keys import flatten
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.work.logs import last_words
+from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import Study
 
@@ -68,7 +68,7 @@ async def _run(
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         raise
-    return process.returncode or 0, out, told(last_words("\n".join(complaints)))
+    return process.returncode or 0, out, told(last_line("\n".join(complaints)))
 
 
 async def _read(stream: asyncio.StreamReader | None, hears: Callable[[str], None] = lambda line: None) -> list[str]:
@@ -91,7 +91,7 @@ class Benchmarks:
     runs_dir: Path | None = None  # searched for a run that the design starts from; None for the usual folder
     _known: dict[str, Benchmark] = field(default_factory=dict)
 
-    def known(self, draft: Draft) -> Benchmark | None:
+    def cached(self, draft: Draft) -> Benchmark | None:
         """Return a design's measurement; a different number of steps only changes the total."""
         found = self._known.get(self._key(draft))
         config = draft.config
@@ -101,9 +101,9 @@ class Benchmarks:
 
     async def measure(self, draft: Draft, hears: Callable[[str], None] = lambda line: None) -> Benchmark:
         """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `measure`."""
-        found = self.known(draft)
+        found = self.cached(draft)
         if found is None:
-            found = self._known[self._key(draft)] = await measure(self.command(draft), hears)
+            found = self._known[self._key(draft)] = await run_check(self.command(draft), hears)
         return found
 
     @staticmethod
@@ -120,7 +120,7 @@ class Benchmarks:
         return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
 
 
-async def measure(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
+async def run_check(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
     """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
         _, lines, complaint = await _run(command, hears=hears)
@@ -136,14 +136,14 @@ async def measure(command: list[str], hears: Callable[[str], None] = lambda line
 # A corpus: `data fetch`
 
 
-async def fetch(corpus: str, data_dir: Path | None) -> None:
+async def fetch_corpus(corpus: str, data_dir: Path | None) -> None:
     """Download a corpus; cancelling this kills the process. Raises InputError, in one short line."""
     words = [sys.executable, "-m", "tui_transformer", "data", "fetch", corpus]
     words += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
         code, _, complaint = await _run(words)
     except OSError as error:
-        raise no_process(error) from None
+        raise process_start_error(error) from None
     if code != 0:
         raise InputError(re.split("; |；", complaint)[0] or tr("data fetch failed without an error message"))
 
@@ -157,28 +157,28 @@ class LaunchTarget:
     data_dir: Path | None
     device: str  # `auto`, or comma-separated devices
 
-    def words(self, file: Path) -> list[str]:
+    def ablate_command(self, file: Path) -> list[str]:
         words = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", self.device]
         words += ["--runs-dir", str(self.runs_dir.resolve()), "--json"]
         return [*words, "--data-dir", str(self.data_dir.resolve())] if self.data_dir is not None else words
 
 
-async def plan(study: Study, target: LaunchTarget) -> "Estimate":
+async def plan_study(study: Study, target: LaunchTarget) -> "Estimate":
     """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
     from tui_transformer.lab.design.study_draft import Estimate
 
-    for one in _of_kind("plan", await _ask_ablate(study, target, "--dry-run")):
+    for one in _of_kind("plan", await _run_ablate(study, target, "--dry-run")):
         found = Estimate.read(one | {"measured": True})
         if found.seconds is not None:
             return found
     raise InputError(tr("measurement failed: ablate returned no plan"))
 
 
-async def start(study: Study, target: LaunchTarget, plan: "Estimate | None" = None) -> str:
+async def start_study(study: Study, target: LaunchTarget, plan: "Estimate | None" = None) -> str:
     """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
     sentence.
     """
-    if not _of_kind("study", await _ask_ablate(study, target, "--detach", plan, stays=True)):
+    if not _of_kind("study", await _run_ablate(study, target, "--detach", plan, stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
             tr(
@@ -195,16 +195,16 @@ async def start(study: Study, target: LaunchTarget, plan: "Estimate | None" = No
     )
 
 
-async def _ask_ablate(
+async def _run_ablate(
     study: Study, target: LaunchTarget, option: str, plan: "Estimate | None" = None, *, stays: bool = False
 ) -> list[str]:
-    path, left = _kept(study.to_toml(), SUFFIX), False
-    planned = [_kept(json.dumps(plan.dump()), ".json")] if plan is not None else []
-    words = [*target.words(path), option, *(word for file in planned for word in ("--plan", str(file)))]
+    path, left = _temporary_file(study.to_toml(), SUFFIX), False
+    planned = [_temporary_file(json.dumps(plan.dump()), ".json")] if plan is not None else []
+    words = [*target.ablate_command(path), option, *(word for file in planned for word in ("--plan", str(file)))]
     try:
         code, lines, complaint = await _run(words, stays=stays)
     except OSError as error:
-        raise no_process(error) from None
+        raise process_start_error(error) from None
     except asyncio.CancelledError:
         left = stays  # the process still has to read it
         raise
@@ -216,7 +216,7 @@ async def _ask_ablate(
     return lines
 
 
-def _kept(text: str, suffix: str) -> Path:
+def _temporary_file(text: str, suffix: str) -> Path:
     """A file of this text, for another process to read."""
     with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", delete=False) as file:
         file.write(text)

@@ -21,26 +21,26 @@ from engine.config import presets
 from engine.config.keys import diff, flatten
 from engine.config.lints import lint
 from engine.config.schema import RunConfig
-from engine.data.corpus import Characters
+from engine.data.corpus import VocabularySizes
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import GENERIC, Benchmark, Draft, cost
-from tui_transformer.lab.design.forecast import Machine, tokens_a_step
+from tui_transformer.lab.design.forecast import Machine, tokens_per_step
 from tui_transformer.lab.work.arguments import StudyArgs, grid, parse_axis, parse_seeds
 from tui_transformer.lab.work.names import run_name
-from tui_transformer.lab.work.plan import Plan, Price, disk_bytes
+from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes
 from tui_transformer.lab.work.study import (
     FEWER,
-    LONG,
+    LONG_SECONDS,
     SEEDS,
     Change,
     Stage,
     Study,
     Variant,
     base_tables,
-    chain,
-    merged,
-    nested,
+    merge_tables,
+    nest_keys,
     settings_of,
+    stage_chain,
     variant_config,
 )
 
@@ -84,17 +84,17 @@ class StudyDraft:
     seeds_given: bool = False
     description: str = ""
     note: str = ""  # the outcome of applying a study to this design
-    said_as: tuple[str, ...] = ()  # command-line form of the variants; empty if only a file can express them
+    variant_arguments: tuple[str, ...] = ()  # command-line form of the variants; empty if only a file can express them
     stages: tuple[Stage, ...] = ()  # of each variant; empty: one run each
 
     @classmethod
-    def of(cls, design: Draft) -> "StudyDraft":
-        plain = plain_name(design)
+    def from_design(cls, design: Draft) -> "StudyDraft":
+        plain = design_variant_name(design)
         return cls(design, f"{plain}-study", (Variant(plain),), plain)
 
     def with_design(self, design: Draft) -> "StudyDraft":
         """Return a copy on another design; the variant that changes nothing is called after it."""
-        old, new = plain_name(self.design), plain_name(design)
+        old, new = design_variant_name(self.design), design_variant_name(design)
         named = tuple(replace(variant, name=new) if variant == Variant(old) else variant for variant in self.variants)
         baseline = new if self.baseline == old else self.baseline
         return replace(self, design=design, variants=named, baseline=baseline)
@@ -106,8 +106,8 @@ class StudyDraft:
         kept = list(self.variants)
         for variant in variants:
             if not any(_alike(variant, other) for other in kept):
-                kept.append(replace(variant, name=free_name(variant.name, [other.name for other in kept])))
-        return replace(self, variants=tuple(kept), said_as=())
+                kept.append(replace(variant, name=numbered_name(variant.name, [other.name for other in kept])))
+        return replace(self, variants=tuple(kept), variant_arguments=())
 
     def with_axes(self, text: str) -> "StudyDraft":
         """Return a copy with a variant per value of `KEY=VALUE,VALUE`; several axes make a grid."""
@@ -128,9 +128,9 @@ class StudyDraft:
         made = grid(axes)
         if not any(self._line(variant).configs for variant in made):
             raise InputError(self._line(made[0]).why_not)
-        alone = self.variants == (Variant(plain_name(self.design)),)
+        alone = self.variants == (Variant(design_variant_name(self.design)),)
         said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
-        return replace(self.with_variants(made), said_as=said_as)
+        return replace(self.with_variants(made), variant_arguments=said_as)
 
     def with_study(self, study: Study) -> "StudyDraft":
         own = self._base == (study.base, study.changes)
@@ -152,7 +152,7 @@ class StudyDraft:
             baseline=study.baseline,
             description=study.description if own else "",
             note=note,
-            said_as=("--study", study.name) if own else (),
+            variant_arguments=("--study", study.name) if own else (),
             stages=study.stages,
             seeds=study.seeds if study.seeds_given else self.seeds,
             seeds_given=study.seeds_given or self.seeds_given,
@@ -169,13 +169,13 @@ class StudyDraft:
     def without(self, name: str) -> "StudyDraft":
         """Return a copy without a variant; if it was the baseline, the design becomes that."""
         kept = tuple(variant for variant in self.variants if variant.name != name)
-        plain = plain_name(self.design)
+        plain = design_variant_name(self.design)
         if name == self.baseline == plain and kept:
-            return replace(self, variants=kept, baseline=kept[0].name, said_as=())
+            return replace(self, variants=kept, baseline=kept[0].name, variant_arguments=())
         if not any(variant.name == plain for variant in kept) and self.baseline == name:
             kept = (Variant(plain), *kept)
         baseline = plain if self.baseline == name else self.baseline
-        return replace(self, variants=kept, baseline=baseline, said_as=())
+        return replace(self, variants=kept, baseline=baseline, variant_arguments=())
 
     def with_seeds(self, text: str) -> "StudyDraft":
         """A copy with other seeds: `3`, or `1,5,9`."""
@@ -188,11 +188,11 @@ class StudyDraft:
         seeds = (*self.seeds, max(self.seeds) + 1) if more > 0 else self.seeds[:-1] or self.seeds
         return replace(self, seeds=seeds, seeds_given=True)
 
-    def proposing(self, seconds: float | None) -> "StudyDraft":
+    def with_proposed_seeds(self, seconds: float | None) -> "StudyDraft":
         """Return a copy with fewer seeds if its runs, which take `seconds`, are too long, unless they were chosen."""
         if self.seeds_given or seconds is None:
             return self
-        return replace(self, seeds=SEEDS if seconds / len(self.seeds) * len(SEEDS) <= LONG else FEWER)
+        return replace(self, seeds=SEEDS if seconds / len(self.seeds) * len(SEEDS) <= LONG_SECONDS else FEWER)
 
     # What it is
 
@@ -206,7 +206,7 @@ class StudyDraft:
         this, other = Variant("this", variant.preset, variant.changes, stages=variant.stages), Variant("other")
         try:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
-            return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
+            return tuple(variant_config(study, this, stage) for stage in stage_chain(self.stages, variant.stages))
         except InputError as error:
             whole = tr("study '{name}'", name="study")
             within = tr("{where}, variant '{name}'", where=whole, name="this")
@@ -226,14 +226,16 @@ class StudyDraft:
         These are generic ones, and those of the design's own base.
         """
         on = self.design.on
-        root = presets.chain(presets.find(on) if on else self.design.preset)[0].name
+        root = presets.extends_chain(presets.find(on) if on else self.design.preset)[0].name
         as_it_is = settings_of(self._configs(Variant("this")))
         offered = [(preset, Variant(preset.name, preset.name)) for preset in presets.list_presets()]
         # A study can only name shipped presets, so user presets are expressed as their changes.
-        offered += [(preset, Variant(preset.name, changes=_own_changes(presets.chain(preset)[1:]))) for preset in own]
+        offered += [
+            (preset, Variant(preset.name, changes=_preset_changes(presets.extends_chain(preset)[1:]))) for preset in own
+        ]
         found = []
         for preset, variant in offered:
-            links = presets.chain(preset)
+            links = presets.extends_chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
             line = self._line(variant, tr(preset.description))
@@ -241,7 +243,7 @@ class StudyDraft:
             found.append(replace(line, why_not=tr("the design already includes this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
-    def has(self, variant: Variant) -> bool:
+    def has_variant(self, variant: Variant) -> bool:
         return any(_alike(variant, other) for other in self.variants)
 
     @cached_property
@@ -249,7 +251,7 @@ class StudyDraft:
         """Every variant's state. Of two duplicates the later is left out, or the design if it is one."""
         found: dict[str, VariantLine] = {}
         first: dict[str, str] = {}
-        plain = plain_name(self.design)
+        plain = design_variant_name(self.design)
         for variant in sorted(self.variants, key=lambda v: v.name == plain):
             line = found[variant.name] = self._line(variant)
             same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
@@ -260,21 +262,21 @@ class StudyDraft:
         return tuple(found[variant.name] for variant in self.variants)
 
     @cached_property
-    def kept(self) -> tuple[VariantLine, ...]:
+    def included_lines(self) -> tuple[VariantLine, ...]:
         return tuple(line for line in self.lines if not line.why_not)
 
     @cached_property
-    def held_against(self) -> str:
+    def effective_baseline(self) -> str:
         """The study's baseline: the chosen one, or the one it duplicates."""
         chosen = next((line for line in self.lines if line.variant.name == self.baseline), None)
         if chosen is None or not chosen.why_not or chosen.config is None:
             return self.baseline
         asked = settings_of(chosen.configs)
-        return next(other.variant.name for other in self.kept if settings_of(other.configs) == asked)
+        return next(other.variant.name for other in self.included_lines if settings_of(other.configs) == asked)
 
     @property
     def baseline_config(self) -> RunConfig | None:
-        return next((line.config for line in self.kept if line.variant.name == self.held_against), None)
+        return next((line.config for line in self.included_lines if line.variant.name == self.effective_baseline), None)
 
     def differences(self, line: VariantLine) -> dict[str, Change]:
         """How a variant differs from the baseline: dotted key → (baseline's, its own)."""
@@ -283,28 +285,28 @@ class StudyDraft:
             return {}
         return {key: change for key, change in diff(other, line.config).items() if key != "seed"}
 
-    def begins(self, variant: Variant) -> str:
+    def initial_weights_text(self, variant: Variant) -> str:
         """Where its last stage gets its weights; "" if the study has no stages."""
         if not self.stages:
             return ""
-        after, _ = chain(self.stages, variant.stages)[-1].parent
+        after, _ = stage_chain(self.stages, variant.stages)[-1].parent
         return tr("starts from {after}", after=after) if after else tr("starts from fresh weights")
 
     @cached_property
-    def _made(self) -> tuple[Study | None, str]:
+    def _study_or_problem(self) -> tuple[Study | None, str]:
         if self.design.problem:
             return None, tr("the design cannot be trained: {problem}", problem=self.design.problem)
         try:
             base, changes = self._base
-            if len(self.kept) < 2:
+            if len(self.included_lines) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
                 why = tr("{name}: {text}", name=wrong.variant.name, text=wrong.why_not) if wrong else tr("add one")
                 return None, tr("a study compares at least two variants; {why}", why=why)
             study = Study(
                 name=self.name,
                 base=base,
-                variants=tuple(line.variant for line in self.kept),
-                baseline=self.held_against,
+                variants=tuple(line.variant for line in self.included_lines),
+                baseline=self.effective_baseline,
                 seeds=self.seeds,
                 changes=changes,
                 description=self.description,
@@ -317,21 +319,21 @@ class StudyDraft:
 
     @property
     def study(self) -> Study | None:
-        return self._made[0]
+        return self._study_or_problem[0]
 
     @property
     def problem(self) -> str:
-        return self._made[1]
+        return self._study_or_problem[1]
 
     @property
     def runs(self) -> int:
-        return sum(len(line.configs) for line in self.kept) * len(self.seeds)
+        return sum(len(line.configs) for line in self.included_lines) * len(self.seeds)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         one = len(self.seeds) == 1
         said = [tr("one seed proves nothing: differences may be due to luck")] if one else []
-        for line in self.kept:
+        for line in self.included_lines:
             others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
             if others:
                 name = line.variant.name
@@ -342,42 +344,42 @@ class StudyDraft:
                         key=others[0],
                     )
                 )
-        lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
+        lints = [found for line in self.included_lines if line.config is not None for found in lint(line.config)]
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.message for found in lints))
 
     @property
     def power(self) -> str:
         """What it can detect, in a sentence."""
         from tui_transformer.lab.analysis.power import power_sentence  # loads numpy, which Design does without
 
-        return power_sentence(len(self.seeds), len(self.kept))
+        return power_sentence(len(self.seeds), len(self.included_lines))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()
 
     @cached_property
-    def words(self) -> list[str] | None:
+    def arguments(self) -> list[str] | None:
         """The study's arguments without a file; None if impossible. Verified by reading them back."""
-        study, seeds = self.study, as_seeds(self.seeds)
-        if not self.said_as or study is None or self.design.path is not None:
+        study, seeds = self.study, seeds_argument(self.seeds)
+        if not self.variant_arguments or study is None or self.design.path is not None:
             return None
-        if self.said_as[0] == "--study":
-            shipped = self.said_as[1]
+        if self.variant_arguments[0] == "--study":
+            shipped = self.variant_arguments[1]
             asked = StudyArgs(study=shipped, seeds=seeds, name=self.name if self.name != shipped else None)
-            words = list(self.said_as)
+            words = list(self.variant_arguments)
         else:
             changes = {key: v for key, v in self.design.changes.items() if key not in ("seed", "description")}
             arguments = replace(self.design, changes=changes).arguments()
             asked = StudyArgs(
                 preset=self.design.preset.name,
-                vary=tuple(word for word in self.said_as if word != "--vary"),
+                vary=tuple(word for word in self.variant_arguments if word != "--vary"),
                 on=self.design.on,
                 seeds=seeds,
                 overrides=tuple(value for option, value in pairwise(arguments) if option == "--set"),
                 corpus=changes.get("data.corpus"),
                 name=self.name,
             )
-            words = [*arguments, *self.said_as]
+            words = [*arguments, *self.variant_arguments]
         try:
             if asked.resolve(Path()) != study:
                 return None
@@ -390,12 +392,12 @@ def _alike(one: Variant, other: Variant) -> bool:
     return (one.preset, one.stages, dict(one.changes)) == (other.preset, other.stages, dict(other.changes))
 
 
-def plain_name(design: Draft) -> str:
+def design_variant_name(design: Draft) -> str:
     """The name of the variant that is the design itself."""
     return run_name(design.name, {}, {})[:60]
 
 
-def free_name(wanted: str, taken: Container[str]) -> str:
+def numbered_name(wanted: str, taken: Container[str]) -> str:
     name, number = wanted, 1
     while name in taken:
         number += 1
@@ -409,17 +411,17 @@ def free_name(wanted: str, taken: Container[str]) -> str:
 def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     """A study's base and changes that yield a design; raises InputError if none do."""
     if design.path is None:
-        return design.name, _of_a_study(design.changes)
-    links = presets.chain(design.preset)
+        return design.name, _study_changes(design.changes)
+    links = presets.extends_chain(design.preset)
     base = design.on or design.preset.extends
     if base is not None:
         own = links[1:] if design.on is not None else links[-1:]
-        return base, _of_a_study({**_own_changes(own), **design.changes})
-    config, plain = design.config, Draft.of(GENERIC).config
+        return base, _study_changes({**_preset_changes(own), **design.changes})
+    config, plain = design.config, Draft.from_preset(GENERIC).config
     if config is None or plain is None:
         raise InputError(design.problem)
-    changes = _of_a_study({key: value for key, (_, value) in diff(plain, config).items() if value is not None})
-    whole = flatten(presets.merge(base_tables(GENERIC), nested(changes)))
+    changes = _study_changes({key: value for key, (_, value) in diff(plain, config).items() if value is not None})
+    whole = flatten(presets.merge(base_tables(GENERIC), nest_keys(changes)))
     unset = [key for key in whole if key not in flatten(config.dump()) and key not in NOT_OF_A_STUDY]
     if unset:
         raise InputError(
@@ -432,24 +434,24 @@ def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     return GENERIC, changes
 
 
-def _own_changes(links: Sequence[presets.Preset]) -> Mapping[str, Any]:
-    return _of_a_study(flatten(dict(merged(link.tables for link in links))))
+def _preset_changes(links: Sequence[presets.Preset]) -> Mapping[str, Any]:
+    return _study_changes(flatten(dict(merge_tables(link.tables for link in links))))
 
 
-def _of_a_study(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _study_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in changes.items() if key not in NOT_OF_A_STUDY}
 
 
 # The command line that runs it
 
 
-def command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple[str, bool]:
+def study_command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple[str, bool]:
     """Return the command line, quoted for a shell, and whether it needs the study to be saved in `file` first."""
-    words = draft.words or ["--study", str(file)]
-    return shlex.join([program(), "ablate", *words, *options]), draft.words is None
+    words = draft.arguments or ["--study", str(file)]
+    return shlex.join([program(), "ablate", *words, *options]), draft.arguments is None
 
 
-def as_seeds(seeds: Sequence[int]) -> str:
+def seeds_argument(seeds: Sequence[int]) -> str:
     if tuple(seeds) == tuple(range(1, len(seeds) + 1)):
         return str(len(seeds))
     return ",".join(map(str, seeds)) + ("," if len(seeds) == 1 else "")
@@ -466,21 +468,21 @@ class Estimate(Plan):
     measured: bool = False  # whether a step of every variant was timed, not only the design's
 
 
-def estimated(
+def estimate_study(
     draft: StudyDraft,
     benchmark: Benchmark | None,
-    characters: Characters | None = None,
+    characters: VocabularySizes | None = None,
     machine: Machine | None = None,
     train_tokens: int | None = None,
 ) -> Estimate:
     """Estimate from the design's measured step, as time scales with a variant's operations per step; without one,
     from what the machine did in earlier runs.
     """
-    prices: dict[str, Price] = {}
+    prices: dict[str, RunCost] = {}
     disk: int | None = 0
     design = draft.design.config
     work = _operations(design, characters) if design is not None else None
-    for line in draft.kept:
+    for line in draft.included_lines:
         name = line.variant.name
         found = [cost(config, characters) for config in line.configs]
         known = [(config, one) for config, one in zip(line.configs, found, strict=True) if one is not None]
@@ -496,18 +498,18 @@ def estimated(
         elif benchmark is None and machine is not None:
             ahead = [machine.forecast(config, one, train_tokens).seconds for config, one in known]
             seconds = sum(filter(None, ahead)) if None not in ahead else 0.0
-        prices[name] = Price(seconds=seconds, parameters=parameters)
+        prices[name] = RunCost(seconds=seconds, parameters=parameters)
     each = [price.seconds for price in prices.values() if price.seconds]
-    whole = len(draft.seeds) * sum(each) if len(each) == len(draft.kept) else None
+    whole = len(draft.seeds) * sum(each) if len(each) == len(draft.included_lines) else None
     devices = (benchmark.device,) if benchmark is not None else (machine.device,) if machine is not None else ()
     return Estimate(prices=prices, seconds=whole, disk_bytes=disk, devices=devices)
 
 
-def _operations(config: RunConfig, characters: Characters | None) -> float | None:
+def _operations(config: RunConfig, characters: VocabularySizes | None) -> float | None:
     """Operations of a whole run; if counted in epochs, of one token, since its corpus stays the same."""
     found = cost(config, characters)
     if found is None:
         return None
     if config.train.epochs is not None:
         return found.flops * config.train.epochs
-    return found.flops * tokens_a_step(config) * config.train.steps
+    return found.flops * tokens_per_step(config) * config.train.steps

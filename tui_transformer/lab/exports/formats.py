@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.clean import clean_line
-from engine.base.errors import InputError, all_of, one_of
+from engine.base.errors import InputError, join_and, join_or
 from engine.base.language import tr
-from engine.runs.files import SCHEMA, finite, flat
+from engine.runs.files import SCHEMA, flat_items, replace_non_finite
 from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, package, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import ExportedRun
@@ -25,7 +25,7 @@ def to_csv(runs: Sequence[ExportedRun]) -> str:
     def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit
         return csv_cell(clean_line(value)) if isinstance(value, str) else value
 
-    rows = [{"run": run.name} | dict(flat(line)) for run in runs for _, line in run.lines]
+    rows = [{"run": run.name} | dict(flat_items(line)) for run in runs for _, line in run.lines]
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -48,7 +48,7 @@ def to_json(runs: Sequence[ExportedRun]) -> str:
         }
         for run in runs
     ]
-    return json.dumps(finite({"schema": SCHEMA, "runs": documents}), ensure_ascii=True, indent=1) + "\n"
+    return json.dumps(replace_non_finite({"schema": SCHEMA, "runs": documents}), ensure_ascii=True, indent=1) + "\n"
 
 
 TEXTS: Mapping[str, Callable[[Sequence[ExportedRun]], str]] = {"csv": to_csv, "json": to_json}
@@ -76,8 +76,8 @@ def write(tool: str, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path
                 "export --to {tool} needs {missing}: run pip install 'tui-transformer[{tool}]'; --to {texts} "
                 "needs nothing extra",
                 tool=tool,
-                missing=all_of(missing),
-                texts=one_of(TEXTS),
+                missing=join_and(missing),
+                texts=join_or(TEXTS),
             )
         )
     return make(run, out, checkpoint)

@@ -10,7 +10,7 @@ from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.records.badges import badge
-from tui_transformer.lab.template import filled
+from tui_transformer.lab.template import render_template
 
 LOADED_BY = tr(
     "Load the model with `engine.training.pretrained.load_pretrained` from the `tui-transformer` "
@@ -31,7 +31,7 @@ def card(run: ExportedRun, which: str, step: int) -> str:
     records = [r for r in run.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
     record = next((record for record in reversed(records) if record.step == step), None)
     filters = {"block": markdown_block, "number": lambda number: f"{number:,}"}
-    return filled(
+    return render_template(
         "exports",
         "card.md.j2",
         markdown_text,
@@ -53,12 +53,12 @@ def card(run: ExportedRun, which: str, step: int) -> str:
 
 
 def _scores(run: ExportedRun, record: ValidationRecord) -> Iterator[tuple[str, str]]:
-    floor = next((floor.words for floor in run.data.floors), "floor")
+    floor = next((floor.description for floor in run.data.floors), "floor")
     for measure in MEASURES:
-        value = None if measure.probe else record.value(measure.key)
+        value = None if measure.is_probe else record.value(measure.key)
         if value is not None:
             name = (measure.about or measure.name).format(unit=run.config.unit, floor=floor)
-            yield name, measure.exact.format(value).replace("-", "\u2212")
+            yield name, measure.exact_format.format(value).replace("-", "\u2212")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)
         yield name, f"{share:.1%}{'' if places is None else f' of {places:,} places'}"

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.language import tr
-from engine.config.toml import write as config_toml
+from engine.config.toml import config_toml as config_toml
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 EXPERIMENT = "tui-transformer"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
-ENDED = {"finished": "FINISHED", "failed": "FAILED"}  # else KILLED: ended early
+RUN_STATUSES = {"finished": "FINISHED", "failed": "FAILED"}  # else KILLED: ended early
 AT_ONCE = 100  # parameters and metrics any server takes per request
 LONGEST = 500  # parameter length any server takes, characters
 _STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # characters MLflow refuses in names
@@ -61,7 +61,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         )
         client.log_text(identity, "\n".join(samples), "samples.txt")
     end = int(1000 * run.times[-1]) if run.times else start
-    client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
+    client.set_terminated(identity, RUN_STATUSES.get(run.state, "KILLED"), end)
     if server:
         return Path(identity), tr("sent to {server}, as set by MLFLOW_TRACKING_URI", server=server)
     return out, tr("no data has left this machine; to view the run: mlflow ui --backend-store-uri {uri}", uri=uri)

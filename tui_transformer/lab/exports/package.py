@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from engine import capabilities
 from engine.base.clean import clean, clean_line
-from engine.base.errors import InputError, refused
-from engine.base.language import code, tr
+from engine.base.errors import InputError, write_error
+from engine.base.language import language_code, tr
 from engine.base.release import version
 from engine.config.measures import MEASURES
 from engine.config.schema import RunConfig
 from engine.data.known import CORPORA
-from engine.runs.files import new_folder, write_atomic
+from engine.runs.files import atomic_folder, write_atomic
 from engine.runs.records import Sample, TrainRecord, ValidationRecord
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.escaping import markdown_prose
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
-from tui_transformer.lab.exports.source import Read, program, refusal
+from tui_transformer.lab.exports.source import ProgramFacts, program_files, refusal
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.figures.style import PNG
 from tui_transformer.lab.reports.paper import Package, first_pictures, paper
-from tui_transformer.lab.template import filled
+from tui_transformer.lab.template import render_template
 
 if TYPE_CHECKING:
     from engine.data.tokenizers import Tokenizer
@@ -42,7 +42,7 @@ FIRST = 10  # losses that the package must repeat
 TOLERANCE = 1e-4  # nats, by which they may differ
 LARGEST = 512 * 1024**2  # characters of text in a package
 LONGEST_PROMPT = 60  # characters
-PATIENCE = 3600  # seconds for the first steps
+PROOF_TIMEOUT = 3600  # seconds for the first steps
 
 
 def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
@@ -59,7 +59,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     task = _task_of(run)
     losses = first_losses(run, task)
     try:
-        with new_folder(folder) as staged:
+        with atomic_folder(folder) as staged:
             for name, content in _files(run, task, losses):
                 path = staged / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
             (staged / "scripts" / "run.sh").chmod(0o755)
             _prove(staged, run.name, len(losses))
     except OSError as error:
-        raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
+        raise write_error(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
     return folder, tr("train it again with: cd {folder} && bash scripts/run.sh", folder=folder)
 
 
@@ -129,7 +129,9 @@ def _prove(folder: Path, name: str, steps: int) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     command = [sys.executable, "-B", "src/train.py", "--steps", str(steps), "--out", out.name]
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PROOF_TIMEOUT
+        )
         failed, said = done.returncode != 0, (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
     except subprocess.TimeoutExpired as error:
         failed, said = True, str(error)
@@ -148,9 +150,9 @@ def _prove(folder: Path, name: str, steps: int) -> None:
 
 def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the files of the package by name."""
-    language = code()
-    found = read(task, run.config)
-    source = program(run.config, found)
+    language = language_code()
+    found = program_facts(task, run.config)
+    source = program_files(run.config, found)
     yield from source.items()
     yield from _data(task, run.config)
     yield "requirements.txt", requirements(run)
@@ -170,20 +172,20 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
     yield "README.md", readme(run, task, losses, language, pdf=compiled is not None)
 
 
-def read(task: "Task", config: RunConfig) -> Read:
+def program_facts(task: "Task", config: RunConfig) -> ProgramFacts:
     """Return what the program needs to know of a task's data."""
-    from engine.data.loader import boundary_of
+    from engine.data.loader import boundary_token
 
     target = task.tokenizer.target
     kind = target.untagged.kind
-    found = Read(
+    found = ProgramFacts(
         words=task.vocab_size,
         characters=target.kind == "characters",
         tokenizer={"bpe": "by byte pairs", "text-words": "by words"}.get(kind, f"by {kind}"),
         sources=task.tokenizer.source.vocab_size,
-        in_bytes=bool(target.untagged.pieces),
+        in_bytes=bool(target.untagged.token_bytes),
     )
-    if config.on_rows:
+    if config.trains_on_rows:
         return found
     text: Any = task
     prompt = config.evaluation.sample_prompt or text.corpus.splits["validation"].head(LONGEST_PROMPT)
@@ -192,14 +194,14 @@ def read(task: "Task", config: RunConfig) -> Read:
     two = text.tokens["validation"][:2].tolist()
     apart = [target.decode([token]) for token in two]
     between = " " if target.decode(two) == " ".join(apart) else ""
-    return replace(found, boundary=boundary_of(config, target), prompt=prompt, between=between)
+    return replace(found, boundary=boundary_token(config, target), prompt=prompt, between=between)
 
 
 def _data(task: "Task", config: RunConfig) -> Iterator[tuple[str, str | bytes]]:
     """Yield the texts of each split, their tokens where these are not characters of one text, and the vocabulary."""
     import numpy as np
 
-    target, on_rows = task.tokenizer.target, config.on_rows
+    target, on_rows = task.tokenizer.target, config.trains_on_rows
     own: Any = task  # of a text, pairs or labelled texts
     if classes := getattr(own.corpus, "classes", ()):
         yield "data/classes.json", json.dumps(classes, ensure_ascii=False) + "\n"
@@ -225,8 +227,8 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
 def _vocabulary(tokenizer: "Tokenizer") -> list[str]:
     """The text of each token; in bytes, a Latin-1 character for each byte."""
     found, plain = [tokenizer.decode([token]) for token in range(tokenizer.vocab_size)], tokenizer.untagged
-    if plain.pieces:
-        found[: plain.vocab_size] = [piece.decode("latin-1") for piece in plain.pieces]
+    if plain.token_bytes:
+        found[: plain.vocab_size] = [piece.decode("latin-1") for piece in plain.token_bytes]
     return found
 
 
@@ -267,9 +269,11 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
     attempts = run.environment.attempts
     corpus = CORPORA.get(task.corpus.name)
     machine = attempts[-1] if attempts else None
-    even = not run.config.on_rows and read(task, run.config).boundary is None  # whether steps have as many targets each
+    even = (
+        not run.config.trains_on_rows and program_facts(task, run.config).boundary is None
+    )  # whether steps have as many targets each
     own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
-    return filled(
+    return render_template(
         "exports",
         f"package/README.{language}.md.j2",
         markdown_prose,
@@ -314,4 +318,4 @@ def _scores(last: ValidationRecord) -> list[tuple[str, str]]:
     """The other scores of the last evaluation, by name."""
     others = [measure for measure in MEASURES if (measure.tabled or measure.selects) and measure.key != "loss"]
     found = [(measure, last.value(measure.key)) for measure in others]
-    return [(tr(measure.name), measure.exact.format(value)) for measure, value in found if value is not None]
+    return [(tr(measure.name), measure.exact_format.format(value)) for measure, value in found if value is not None]

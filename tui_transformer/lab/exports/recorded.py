@@ -6,9 +6,9 @@ from functools import cached_property
 
 from engine.base.clean import clean_line
 from engine.config.keys import flatten
-from engine.runs.files import flat
+from engine.runs.files import flat_items
 from engine.runs.reader import RunReader
-from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
+from engine.runs.records import MAX_COUNT, MAX_NUMBER, Event, Sample, TrainRecord
 from tui_transformer.lab.records.run_files import RunFiles
 
 Line = Mapping[str, object]  # metrics.jsonl as written: an export keeps fields unknown to this version
@@ -31,7 +31,7 @@ class ExportedRun(RunReader):
     @cached_property
     def lines(self) -> list[tuple[int, Line]]:
         lines = ((line.get("step"), line) for line in self.raw_lines("metrics"))
-        return [(step, line) for step, line in lines if isinstance(step, int) and abs(step) <= LARGEST]
+        return [(step, line) for step, line in lines if isinstance(step, int) and abs(step) <= MAX_COUNT]
 
     @cached_property
     def texts(self) -> list[Sample]:
@@ -44,15 +44,15 @@ class ExportedRun(RunReader):
 
     @property
     def start(self) -> float:
-        return self.times[0] if self.times else seconds_of(self.run.created)
+        return self.times[0] if self.times else unix_time(self.run.created)
 
 
 def scalars(line: Line) -> Iterator[tuple[str, float]]:
     """A metrics record's numbers, each named under `train/` or `validation/`."""
     kind = line.get("kind")
     scores = {key: value for key, value in line.items() if key not in NO_SCALARS}
-    for name, value in flat(scores):
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MEASURED:
+    for name, value in flat_items(scores):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER:
             place = name.replace(".", "/", 1)
             yield clean_line(f"{kind if isinstance(kind, str) and kind else 'other'}/{place}"), float(value)
 
@@ -63,8 +63,8 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     An attempt begins at its event's time or, without one, when the run was created (ISO 8601); training seconds are
     added to that. They exclude evaluations and pauses, so a time may be early by the length of those.
     """
-    begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
-    begun = begun or [(0, seconds_of(created))]
+    begun: Sequence[tuple[int, float]] = [(e.step, unix_time(e.time)) for e in events if e.event in BEGINNINGS]
+    begun = begun or [(0, unix_time(created))]
     times, attempt, before, trained, latest = [], 0, 0.0, 0.0, 0.0
     for record in metrics:
         while attempt + 1 < len(begun) and begun[attempt + 1][0] < record.step:
@@ -75,7 +75,7 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     return times
 
 
-def seconds_of(time: str) -> float:
+def unix_time(time: str) -> float:
     """Unix time of an ISO 8601 time; 0 if it is invalid."""
     try:
         return max(0.0, datetime.fromisoformat(time).timestamp())

@@ -12,15 +12,15 @@ from typing import Any
 
 import tomli_w
 
-from engine.base.errors import one_of
+from engine.base.errors import join_or
 from engine.base.language import tr
 from engine.config.keys import flatten, is_bookkeeping
-from engine.config.lints import ACTS
+from engine.config.lints import CONDITIONAL_SETTINGS
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, OPTIMIZERS, SCHEDULES
 from engine.config.visibility import self_attention
-from tui_transformer.lab.template import filled
+from tui_transformer.lab.template import render_template
 
 # What the templates have, by the setting that chooses it.
 COVERED: Mapping[str, tuple[object, ...]] = {
@@ -45,7 +45,7 @@ COVERED: Mapping[str, tuple[object, ...]] = {
     "train.fp32_matmul": ("exact", "fast"),  # the program's products are exact
 }
 # Covered with any value, by section.
-ANY: Mapping[str, str] = {
+SUPPORTED_SETTINGS: Mapping[str, str] = {
     "": "seed",
     "model": (
         "causal n_layers n_encoder_layers d_model n_heads n_kv_heads d_ff context_length source_length vocab_size "
@@ -80,7 +80,7 @@ NAMES = {
     "t5": "T5Bias",
     "xl": "TransformerXL",
 }
-SHARED = ("learned", "rope", "relative", "alibi", "t5")  # one module for all layers
+SHARED_POSITIONS = ("learned", "rope", "relative", "alibi", "t5")  # one module for all layers
 FUNCTIONS = {
     "gelu": "F.gelu",
     "gelu-tanh": "F.gelu",
@@ -109,24 +109,24 @@ DROPOUTS = ("dropout", "attention_dropout", "attention_output_dropout", "embeddi
 def refusal(config: RunConfig) -> str | None:
     """Say which setting of a run the templates do not cover; None if they cover all."""
     values, usual = flatten(config.dump()), flatten(RunConfig().dump())
-    idle = {key for key, acts, _ in ACTS if not acts(config)}
+    idle = {key for key, acts, _ in CONDITIONAL_SETTINGS if not acts(config)}
     for key, value in values.items():
         if key in COVERED:
             if key not in idle and value not in COVERED[key]:
                 return tr(
                     "export --to package supports {key} = {known}, not {value}",
                     key=key,
-                    known=one_of(map(str, COVERED[key])),
+                    known=join_or(map(str, COVERED[key])),
                     value=value,
                 )
-        elif not _any(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
+        elif not _is_supported(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
             return tr("export --to package does not support {key} = {value}", key=key, value=value)
     for key, names in (("model.attention", config.model.attentions), ("model.position", config.model.positions)):
         for name in names:  # of a pattern of layers too
             if name not in COVERED[key]:
                 return tr("export --to package does not support {key} = {value}", key=key, value=name)
     narrow = "window" in config.model.attentions or config.model.sinks
-    if config.on_rows and narrow and config.model.attention_dropout:
+    if config.trains_on_rows and narrow and config.model.attention_dropout:
         return tr(
             "export --to package supports model.attention_dropout with model.attention = window or model.sinks "
             "only for plain text, which has no padding"
@@ -139,13 +139,13 @@ def refusal(config: RunConfig) -> str | None:
     return None
 
 
-def _any(key: str) -> bool:
+def _is_supported(key: str) -> bool:
     section, _, name = key.rpartition(".")
-    return name in ANY.get(section, "").split()
+    return name in SUPPORTED_SETTINGS.get(section, "").split()
 
 
 @dataclass(frozen=True)
-class Read:
+class ProgramFacts:
     """What a program needs to know of its data beside the config."""
 
     words: int  # tokens of the text; in pairs, of the targets
@@ -158,7 +158,7 @@ class Read:
     prompt: str = ""
 
 
-def program(config: RunConfig, read: Read) -> dict[str, str]:
+def program_files(config: RunConfig, read: ProgramFacts) -> dict[str, str]:
     """Return the files of `src`, `configs` and `scripts`.
 
     The config file has the settings that the source reads, and no other.
@@ -166,22 +166,22 @@ def program(config: RunConfig, read: Read) -> dict[str, str]:
     m, o, masked = config.model, config.optimizer, config.task.fills_gaps
     kinds = list(_kinds(config))
     used = m.positions
-    own = m.position if m.position in used and m.position in SHARED else ""
+    own = m.position if m.position in used and m.position in SHARED_POSITIONS else ""
     drops = any(getattr(m, name) > 0.0 for name in DROPOUTS)
     pairs, pools = config.task.corpus == "pairs", config.task.corpus == "labelled"
     smoothing = config.objective.label_smoothing
     constants = ["END"] if read.boundary is not None or (pairs and smoothing) else []
-    functions = ["batch_of"] * config.on_rows + ["hide"] * masked + ["tokens_of"]
+    functions = ["batch_of"] * config.trains_on_rows + ["hide"] * masked + ["tokens_of"]
     given: dict[str, Any] = {
         "m": m,
         "o": o,
         "two": m.architecture == "encoder-decoder",
-        "pads": config.on_rows,
+        "pads": config.trains_on_rows,
         "pairs": pairs,
         "pools": pools,
         "real_given": ", real=None" if pairs else ", real" if pools else "",
-        "real_passed": ", real" if config.on_rows else "",
-        "rows": config.task.rows,
+        "real_passed": ", real" if config.trains_on_rows else "",
+        "rows": config.task.row_name,
         "asked": ("source", "target") if pairs else ("text", "label"),
         "sample_about": {"translation": "Translate", "summarization": "Summarize"}.get(config.task.name, "Classify")
         + " held-out texts",
@@ -195,9 +195,9 @@ def program(config: RunConfig, read: Read) -> dict[str, str]:
         "cross_dropout": _dropout(torch=m.backend != "reference"),
         "gated": m.ff_expansion != m.d_ff,
         "activation": FUNCTIONS[m.activation],
-        "tables": [(_table(m, own), "positions")] if own else [],
-        "others": [(name, _table(m, name)) for name in used if name in SHARED and name != own],
-        "pattern": [_made(config, kinds, i) for i in range(len(m.layers))] if m.layers else [],
+        "tables": [(_position_constructor(m, own), "positions")] if own else [],
+        "others": [(name, _position_constructor(m, name)) for name in used if name in SHARED_POSITIONS and name != own],
+        "pattern": [_layer_constructor(config, kinds, i) for i in range(len(m.layers))] if m.layers else [],
         "embedding_positions": [m.position] if m.position in used else [],
         "zero": _tuple(ZERO[m.zero_init]),
         "about": _about(m),
@@ -225,11 +225,16 @@ def program(config: RunConfig, read: Read) -> dict[str, str]:
         "between": read.between,
         "temperature": config.generation.temperature,
     }
-    templates = {"model": "model", "data": "rows" if config.on_rows else "data", "train": "train", "plot": "plot"}
+    templates = {
+        "model": "model",
+        "data": "rows" if config.trains_on_rows else "data",
+        "train": "train",
+        "plot": "plot",
+    }
     if not masked:
-        templates["sample"] = "sample_rows" if config.on_rows else "sample"
-    files = {f"src/{name}.py": _tidy(_filled(f"{found}.py.j2", given)) for name, found in templates.items()}
-    files["scripts/run.sh"] = _filled("run.sh.j2", given)
+        templates["sample"] = "sample_rows" if config.trains_on_rows else "sample"
+    files = {f"src/{name}.py": _tidy(_render(f"{found}.py.j2", given)) for name, found in templates.items()}
+    files["scripts/run.sh"] = _render("run.sh.j2", given)
     files["configs/run.toml"] = _settings(config, files)
     return files
 
@@ -245,16 +250,16 @@ INITS = {
 def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
     """Yield what the template needs of each kind of layer."""
     m = config.model
-    several = len(m.kinds()) > 1
-    for kind, _ in m.kinds():
-        see, scores = self_attention(kind), ATTENTIONS[kind.attention].scores
+    several = len(m.layer_kinds()) > 1
+    for kind, _ in m.layer_kinds():
+        see, scores = self_attention(kind), ATTENTIONS[kind.attention].has_scores
         name, two = "SelfAttention", m.architecture == "encoder-decoder"
         if several:
             name = "".join(word.capitalize() for word in (kind.attention, kind.position)) + "Attention"
         narrow = see.is_narrow(config.window_targets, cpu=True) or kind.backend == "banded"
         banded = scores and kind.attention_dropout > 0.0 and narrow and not see.has_gaps
         banded = banded and kind.backend in ("auto", "banded")
-        torch = config.on_rows and kind.backend != "reference" and kind.position != "xl" and not kind.score_cap
+        torch = config.trains_on_rows and kind.backend != "reference" and kind.position != "xl" and not kind.score_cap
         drop = _dropout(torch=torch)
         if two and torch:  # a decoder has no padding
             drop = f"({_dropout(torch=False)} if self.causal else {drop})"
@@ -265,19 +270,19 @@ def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
             "model": kind,
             "name": name,
             "scores": scores,
-            "shared": kind.position in SHARED[1:],
+            "shared": kind.position in SHARED_POSITIONS[1:],
             "sees": {"global": "sees_all", "window": "sees_window", "sparse": "sees_sparse"}.get(kind.attention, ""),
             "what": f"{kind.attention}, with {kind.position} positions" if kind.position != "none" else kind.attention,
             "banded": banded,
             "dropped": dropped,
             "takes": ", ".join(
                 ["self", "config"]
-                + ["scheme"] * (kind.position in SHARED[1:])
+                + ["scheme"] * (kind.position in SHARED_POSITIONS[1:])
                 + ["causal"] * two
                 + ["is_first"] * m.value_mix
             ),
         }
-        yield found | {"made": _call(m, found)}
+        yield found | {"made": _attention_constructor(m, found)}
 
 
 def _dropout(*, torch: bool) -> str:
@@ -285,15 +290,15 @@ def _dropout(*, torch: bool) -> str:
     return "F.dropout" if torch else "dropout"
 
 
-def _table(m: ModelConfig, position: str) -> str:
-    """How a module of positions that all layers share is made."""
+def _position_constructor(m: ModelConfig, position: str) -> str:
+    """Return the source that constructs a module of positions that all layers share."""
     given = ["config"]
     if m.architecture == "encoder-decoder":
         given += ["longest"] * (position == "learned") + ["causal"] * (position == "t5")
     return f"{NAMES[position]}({', '.join(given)})"
 
 
-def _call(m: ModelConfig, kind: Mapping[str, Any]) -> str:
+def _attention_constructor(m: ModelConfig, kind: Mapping[str, Any]) -> str:
     position, given = kind["model"].position, ["config"]
     if kind["shared"]:
         given.append("self.positions" if position == m.position else f'self.layer_positions["{position}"]')
@@ -304,8 +309,8 @@ def _call(m: ModelConfig, kind: Mapping[str, Any]) -> str:
     return f"{kind['name']}({', '.join(given)})"
 
 
-def _made(config: RunConfig, kinds: list[dict[str, Any]], i: int) -> str:
-    layer = config.model.of_layer(i)
+def _layer_constructor(config: RunConfig, kinds: list[dict[str, Any]], i: int) -> str:
+    layer = config.model.layer_config(i)
     both = (layer.attention, layer.position)
     return next(str(kind["made"]) for kind in kinds if (kind["model"].attention, kind["model"].position) == both)
 
@@ -358,8 +363,8 @@ def _sentence(citation: str, name: str) -> str:
     return f"The optimizer {name} ({citation})."
 
 
-def _filled(name: str, given: Mapping[str, Any]) -> str:
-    return filled("exports", f"package/{name}", lambda text: text, {"literal": literal}, **given)
+def _render(name: str, given: Mapping[str, Any]) -> str:
+    return render_template("exports", f"package/{name}", lambda text: text, {"literal": literal}, **given)
 
 
 def _tidy(text: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.config.toml import write as config_toml
-from engine.runs.files import new_file
+from engine.config.toml import config_toml as config_toml
+from engine.runs.files import atomic_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
@@ -27,7 +27,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         )
     name = f"events.out.tfevents.{int(run.start):010d}.{run.name}"
     folder.mkdir(parents=True, exist_ok=True)
-    with new_file(folder / name) as file:
+    with atomic_file(folder / name) as file:
         writer = RecordWriter(file)
         for event in _events(run):
             writer.write(event.SerializeToString())

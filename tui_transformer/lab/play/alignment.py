@@ -13,7 +13,7 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.lab.play.pictures import SHADES, grey
 
 WIDEST = (12, 8, 6, 5)  # columns per word written across, widest tried first
@@ -50,7 +50,7 @@ def alignment_picture(
     for widest in WIDEST:
         columns = [max(UPRIGHT, min(cell_len(word), widest)) for word in source]
         if left + len(BAR) + sum(columns) + len(columns) <= width:
-            head = [" ".join(fitted(word, room) for word, room in zip(source, columns, strict=True))]
+            head = [" ".join(fit_to_width(word, room) for word, room in zip(source, columns, strict=True))]
             return _matrix(head, target, shares, left, [room + 1 for room in columns], width, colour)
     if left + len(BAR) + UPRIGHT * len(source) <= width:
         return _matrix(_upright(source), target, shares, left, [UPRIGHT] * len(source), width, colour)
@@ -75,7 +75,7 @@ def _matrix(
     lines = [Text.assemble(CAPTION, ", " if len(CAPTION) + 2 + scale.cell_len <= width else "\n", scale)]
     lines += [Text(" " * (left + len(BAR)) + line.rstrip()) for line in head]
     for word, row in zip(target, shares, strict=True):
-        line = Text(fitted(word, left, right=True) + BAR)
+        line = Text(fit_to_width(word, left, right=True) + BAR)
         for value, room in zip(row, columns, strict=True):
             filled = room if room == UPRIGHT else room - 1
             line.append_text(_cell(value / most if most else 0.0, filled, colour)).append(" " * (room - filled))
@@ -110,18 +110,20 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     """`word → word (0.83)` per target word: the source word with most weight."""
     room = max(1, (width - len(" →  (0.00)")) // 2)
     left = min(room, max(map(cell_len, target)))
-    lines = [fitted(tr("output → attends most to"), width).rstrip()]
+    lines = [fit_to_width(tr("output → attends most to"), width).rstrip()]
     for word, row in zip(target, shares, strict=True):
         at = max(range(len(row)), key=row.__getitem__)
-        lines.append(f"{fitted(word, left, right=True)} → {fitted(source[at], room).rstrip()} ({row[at]:.2f})")
+        lines.append(
+            f"{fit_to_width(word, left, right=True)} → {fit_to_width(source[at], room).rstrip()} ({row[at]:.2f})"
+        )
     return Text("\n".join(lines))
 
 
-def by_words(
+def merge_into_words(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]]
 ) -> tuple[list[str], list[str], list[list[float]]]:
     """Merge word pieces into words: source weights are summed over pieces, target weights averaged."""
-    across, down = _words(source), _words(target)
+    across, down = _piece_indices(source), _piece_indices(target)
     joined = [
         [math.fsum(weights[row][column] for row in rows for column in columns) / len(rows) for columns in across]
         for rows in down
@@ -131,7 +133,7 @@ def by_words(
     return sources, targets, joined
 
 
-def _words(pieces: Sequence[str]) -> list[list[int]]:
+def _piece_indices(pieces: Sequence[str]) -> list[list[int]]:
     """Piece indices by word: one begins at a space, and where letters meet punctuation."""
     words: list[list[int]] = []
     for place, piece in enumerate(pieces):

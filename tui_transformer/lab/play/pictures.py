@@ -15,7 +15,7 @@ from rich.text import Text
 
 from engine.base.language import english, tr, trn
 from engine.base.recorded_text import told
-from engine.config.model import ModelConfig, numbered
+from engine.config.model import ModelConfig, layer_ranges
 from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.config.visibility import Visibility, self_attention
 
@@ -32,7 +32,7 @@ Values = Sequence[Sequence[float | None]]
 
 
 @dataclass(frozen=True)
-class Canvas:
+class PictureFormat:
     width: int = 80
     lines: int = 20  # of a picture alone; 24 lines have room for its captions too
     colour: bool = False  # greys, two positions a line; else characters, and shades one position a line
@@ -51,18 +51,23 @@ class StackPlan:
 
     name: str  # "encoder", "decoder", or "" for the only one: initial weights depend on it
     attention: str
-    see: Visibility
+    visibility: Visibility
     length: int  # most tokens it gets at once
     position: str = ""  # "": the model's
-    sees: str = ""  # which keys a query sees, in words
-    places: tuple[int, ...] = ()  # the layers that are of this kind, from 0; (): all
+    visibility_text: str = ""  # which keys a query sees, in words
+    layer_indices: tuple[int, ...] = ()  # the layers that are of this kind, from 0; (): all
 
     @property
     def layers(self) -> str:
         """Which layers it is about, in words; "" if all."""
         return (
-            trn("layer {numbered}", "layers {numbered}", len(self.places), numbered=numbered(self.places))
-            if self.places
+            trn(
+                "layer {numbered}",
+                "layers {numbered}",
+                len(self.layer_indices),
+                numbered=layer_ranges(self.layer_indices),
+            )
+            if self.layer_indices
             else ""
         )
 
@@ -82,12 +87,12 @@ def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
     found = []
     for name, causal, length, depth in shapes:
         alike: dict[tuple[str, ...], tuple[ModelConfig, list[int]]] = {}
-        for layer, places in model.kinds(depth):
+        for layer, places in model.layer_kinds(depth):
             alike.setdefault(tuple(getattr(layer, key) for key in by), (layer, []))[1].extend(places)
         for layer, of_kind in alike.values():
             own = tuple(sorted(of_kind)) if len(alike) > 1 else ()
             see = self_attention(layer, causal=causal)
-            words = ATTENTIONS[layer.attention].sees(layer, causal)
+            words = ATTENTIONS[layer.attention].visible_text(layer, causal)
             found.append(StackPlan(name, layer.attention, see, length, layer.position, words, own))
     return found
 
@@ -96,10 +101,10 @@ def layer_plan(model: ModelConfig, layer: int, *, encoder: bool) -> StackPlan:
     """A layer of a network, from 0, among those of its kind."""
     plans = stacks(model, KIND)
     plans = [plan for plan in plans if plan.name == plans[0 if encoder else -1].name]
-    return next(plan for plan in plans if not plan.places or layer in plan.places)
+    return next(plan for plan in plans if not plan.layer_indices or layer in plan.layer_indices)
 
 
-def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
+def pictures(model: ModelConfig, seed: int, canvas: PictureFormat) -> Iterator[Text]:
     """All pictures of a network: each stack's mask, then what its positions add.
 
     Learned numbers are drawn as initialized with this seed.
@@ -116,7 +121,7 @@ def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
             yield position_picture(model, plan, seed, canvas)
 
 
-def visible(see: Visibility, n: int) -> list[list[bool]]:
+def visibility_matrix(see: Visibility, n: int) -> list[list[bool]]:
     return [[bool(see(q, k)) for k in range(n)] for q in range(n)]
 
 
@@ -128,26 +133,26 @@ def half_blocks(cells: Sequence[Sequence[bool]]) -> list[str]:
     ]
 
 
-def drawn(length: int, canvas: Canvas) -> int:
+def drawn_positions(length: int, canvas: PictureFormat) -> int:
     """N: how many of `length` positions a mask's picture shows, two rows per line."""
     return min(length, 2 * canvas.lines, canvas.columns(1))
 
 
-def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
+def mask_picture(stack: StackPlan, canvas: PictureFormat) -> Text:
     """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
-    n = drawn(stack.length, canvas)
+    n = drawn_positions(stack.length, canvas)
     words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share(n, stack.length))
     if canvas.brief:
         words = tr("↓ {queries}, → keys", queries=_first(n, stack.length, tr("queries")))
-    rows = [Text(line) for line in half_blocks(visible(stack.see, n))]
-    return Text("\n").join([Text(who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
+    rows = [Text(line) for line in half_blocks(visibility_matrix(stack.visibility, n))]
+    return Text("\n").join([Text(mask_sentence(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
 
 
-def who_sees_whom(stack: StackPlan, n: int) -> str:
+def mask_sentence(stack: StackPlan, n: int) -> str:
     """A stack's mask in a sentence; its first N positions are drawn."""
-    see = stack.see
+    see = stack.visibility
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
-    what = stack.sees + (tr(" (more than shown here)") if n < stack.length and far >= n else "")
+    what = stack.visibility_text + (tr(" (more than shown here)") if n < stack.length and far >= n else "")
     owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
     where = tr(" in {layers}", layers=stack.layers) if stack.layers else ""
     return tr(
@@ -182,7 +187,7 @@ def _framed(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
     return [Text.assemble(f"{label:>{MARGIN - 2}} │", row, "│") for label, row in zip(labels, rows, strict=True)]
 
 
-def shaded(values: Values, *, colour: bool, characters: int, shades: str) -> list[Text]:
+def shade_lines(values: Values, *, colour: bool, characters: int, shades: str) -> list[Text]:
     """Numbers (N × M) as shades from their lowest to their highest; None is blank.
 
     In colour these are greys in half blocks, two rows per line; else each number is a few of the `shades` side by side.
@@ -237,7 +242,7 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
     return legend.append(f" {_number(low)}")
 
 
-def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> Text:
+def bias_picture(values: Values, *, length: int, title: str, canvas: PictureFormat) -> Text:
     """One head's bias, N × N, over queries (down) and keys (across), as shades, under two lines of words.
 
     None, where a key is not seen, stays blank; there are `length` tokens, and room for N of them.
@@ -249,11 +254,11 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
     if canvas.brief:
         axes = tr("↓ {queries}, → keys", queries=_first(n, length, tr("queries")))
         head = [Text(tr("{title}, added to the score", title=title)), Text.assemble(legend, tr("; {more}", more=axes))]
-    rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
+    rows = shade_lines(values, colour=canvas.colour, characters=characters, shades=shades)
     return Text("\n").join([*head, _ruler(n, characters), *_framed(rows, n, 2 if canvas.colour else 1)])
 
 
-def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: Canvas) -> Text:
+def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: PictureFormat) -> Text:
     """Numbers by position (down), as shades, under two lines of words; skips pairs if there are many columns.
 
     `rows` and `columns` say what they are; there are `length` positions, and room for the N that have values.
@@ -273,18 +278,18 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
         axes = tr("↓ {rows}, → {columns}", rows=_first(n, length, rows), columns=across)
         head = [Text(title), Text.assemble(legend, tr("; {more}", more=axes))]
     characters = 2 if width <= canvas.columns(2) else 1
-    lines = shaded(shown, colour=canvas.colour, characters=characters, shades=SHADES)
+    lines = shade_lines(shown, colour=canvas.colour, characters=characters, shades=SHADES)
     return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
 
 
-def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas) -> Text:
+def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: PictureFormat) -> Text:
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
     name = stack.position or model.position
     position, n = POSITIONS[name], canvas.rows(stack.length)
     kind = tr("{name} in {layers}", name=name, layers=stack.layers) if stack.layers else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
-    scheme = starting_scheme(model, stack, seed)
+    scheme = initial_scheme(model, stack, seed)
     if scheme is None:
         return Text(tr("position {kind}: its learned table is too large to draw", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
@@ -293,9 +298,9 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         columns = tr("angles of a head")
         if canvas.brief:
             title, columns = tr("position {kind} rotates queries and keys", kind=kind), tr("angles (cosines)")
-        return picture(turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=columns)
+        return picture(rotation_values(scheme, model, n), title=title, rows=tr("positions"), columns=columns)
     if position.acts_on == "content":
-        waves = None if scheme.waves is None else embedded_values(scheme.waves, n)
+        waves = None if scheme.distance_table is None else embedding_values(scheme.distance_table, n)
         if waves is None:
             return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
         title, note = tr("sinusoids of the distance"), Text()
@@ -308,7 +313,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
     learned = learned if position.learned else ""
-    table = embedded_values(scheme, n)
+    table = embedding_values(scheme, n)
     if table is not None:
         title = tr(
             "position {kind}{learned}{owner}, added to the embeddings",
@@ -317,7 +322,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
             owner=owner if learned else "",
         )
         return picture(table, title=title, rows=tr("positions"), columns=tr("features"))
-    bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)))
+    bias = bias_values(scheme, stack.visibility, min(n, canvas.columns(1 if canvas.colour else 2)))
     assert bias is not None
     title = tr(
         "position {kind}{learned}{owner}, head 1 of {n_heads}",
@@ -329,7 +334,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
 
 
-def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "PositionScheme | None":
+def initial_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "PositionScheme | None":
     """A stack's position scheme as initialized with this seed; None if it is too large.
 
     Not through `build_model`: the rest of the network may be large, and a parameter's first numbers depend only on
@@ -344,7 +349,7 @@ def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Positio
     position = stack.position or model.position
     kind = model.model_copy(update={"position": position, "layers": ()})
     with torch.device("meta"):
-        scheme = make_schemes(kind, 1, stack.length, causal=stack.see.causal)[0]
+        scheme = make_schemes(kind, 1, stack.length, causal=stack.visibility.causal)[0]
     if POSITIONS[position].acts_on == "content":  # learned per layer, and not drawn
         return scheme
     if sum(parameter.numel() for parameter in scheme.parameters()) > LARGEST_TABLE:
@@ -370,7 +375,7 @@ def bias_values(scheme: "PositionScheme", see: Visibility, n: int) -> list[list[
     return [[v + 0.0 if see(q, k) else None for k, v in enumerate(row)] for q, row in enumerate(rows)]
 
 
-def embedded_values(scheme: "PositionScheme", n: int) -> list[list[float]] | None:
+def embedding_values(scheme: "PositionScheme", n: int) -> list[list[float]] | None:
     """What a scheme adds to the token embeddings of the first N positions, N × D; None if it adds nothing."""
     import torch
 
@@ -379,7 +384,7 @@ def embedded_values(scheme: "PositionScheme", n: int) -> list[list[float]] | Non
     return None if table is None else table[0].tolist()
 
 
-def turned_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[list[float]]:
+def rotation_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[list[float]]:
     """The cosines of the angles by which rope turns the feature pairs of the first N positions: N × Dh / 2."""
     import torch
 

@@ -12,23 +12,23 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 
-from engine.base.errors import InputError, nearest
+from engine.base.errors import InputError, did_you_mean
 from engine.base.language import tr
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.formatting import fit_to_width
 
 Settings = dict[str, float | int]
 Place = Literal["line", "pane"]
 
 
 @dataclass(frozen=True)
-class Command:
+class PromptCommand:
     what: str
     argument: str = ""  # what follows the name in the help
     why_not: Mapping[str, str] = field(default_factory=dict)  # place → why it does not apply there
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Command):
+class PromptSetting(PromptCommand):
     low: float | int
     high: float | int
 
@@ -38,23 +38,24 @@ class Setting(Command):
 
 
 @dataclass(frozen=True)
-class Table:
-    commands: Mapping[str, Command]  # everything with a slash
-    words: tuple[str, ...]  # commands that need no slash
-    first: str  # how any other line is treated
+class CommandTable:
+    commands: Mapping[str, PromptCommand]  # everything with a slash
+    bare_commands: tuple[str, ...]  # commands that need no slash
+    other_lines: str  # how any other line is treated
 
     @property
-    def settings(self) -> dict[str, Setting]:
-        return {name: found for name, found in self.commands.items() if isinstance(found, Setting)}
+    def settings(self) -> dict[str, PromptSetting]:
+        return {name: found for name, found in self.commands.items() if isinstance(found, PromptSetting)}
 
 
-def _commands(group: str) -> dict[str, Command]:
+def _commands(group: str) -> dict[str, PromptCommand]:
     return {
-        name: Setting(**one) if "low" in one else Command(**one) for name, one in map(_said, _TABLES[group].items())
+        name: PromptSetting(**one) if "low" in one else PromptCommand(**one)
+        for name, one in map(_translated, _TABLES[group].items())
     }
 
 
-def _said(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def _translated(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     name, one = row
     texts = {key: tr(one[key]) for key in ("what", "argument") if key in one}
     return name, one | texts | {"why_not": {place: tr(why) for place, why in one.get("why_not", {}).items()}}
@@ -63,14 +64,14 @@ def _said(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 _TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS = _commands("text")
 OTHER_NAMES = {"exit": "quit", "?": "help"}
-WRITING = Table(COMMANDS, ("quit", "exit"), tr("any other line is continued by the model"))
+WRITING = CommandTable(COMMANDS, ("quit", "exit"), tr("any other line is continued by the model"))
 ASKING = replace(
     WRITING,
-    words=("examples", "quit", "exit"),
-    first=tr("any other line is a question, or a document with ___ for gaps"),
+    bare_commands=("examples", "quit", "exit"),
+    other_lines=tr("any other line is a question, or a document with ___ for gaps"),
 )
 SHARED = ("to", "run", "checkpoint", "history", "help", "quit")
-TRANSLATING = Table(
+TRANSLATING = CommandTable(
     _commands("translation") | {name: COMMANDS[name] for name in SHARED},
     ("examples", "quit", "exit"),
     tr("any other line is translated"),
@@ -79,7 +80,7 @@ SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
 PLAYING = replace(TRANSLATING, commands=SETTINGS | SEARCH | COMMANDS)  # the Playground's, for a model that translates
 
 
-def checked(name: str, value: float | int | str) -> float | int:
+def parse_setting(name: str, value: float | int | str) -> float | int:
     setting = (SETTINGS | SEARCH)[name]
     right = (
         tr("must be a whole number from {low:g} to {high:g}", low=setting.low, high=setting.high)
@@ -96,36 +97,36 @@ def checked(name: str, value: float | int | str) -> float | int:
 
 
 @dataclass
-class Prompt:
+class CommandPrompt:
     settings: Settings
     answer: Callable[[str], None]  # answers a text, shown as it comes
     actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)  # commands; each takes its argument
-    table: Table = WRITING
+    table: CommandTable = WRITING
     place: Place = "line"
     remark: Callable[[str], None] = print  # shows what else it did
-    say: Callable[[str], None] = print  # shows an answer of the prompt itself
-    complain: Callable[[str], None] = print  # shows a mistake
+    show_reply: Callable[[str], None] = print  # shows an answer of the prompt itself
+    show_error: Callable[[str], None] = print  # shows a mistake
     done: bool = field(default=False, init=False)
     history: list[str] = field(default_factory=list, init=False)
-    _made: Settings = field(default_factory=dict, init=False)  # settings, by the last line, changed or not
+    _changed_settings: Settings = field(default_factory=dict, init=False)  # settings, by the last line, changed or not
 
-    def take(self, line: str) -> Settings:
+    def handle_line(self, line: str) -> Settings:
         """Handle a line: a command or a text; return the settings that it set. Mistakes are shown, never raised."""
-        self._made = {}
+        self._changed_settings = {}
         try:
             if line.startswith("/"):
                 self._command(line[1:])
-            elif self.place == "line" and line.strip() in self.table.words:
+            elif self.place == "line" and line.strip() in self.table.bare_commands:
                 self._command(line.strip())
             elif line:
                 self.history.append(line)
                 self.answer(line)
         except InputError as error:
-            self.complain(str(error))
-        return self._made
+            self.show_error(str(error))
+        return self._changed_settings
 
     def _make(self, name: str, value: float | int) -> None:
-        self.settings[name] = self._made[name] = value
+        self.settings[name] = self._changed_settings[name] = value
 
     def _command(self, line: str) -> None:
         written, _, rest = line.strip(" ").partition(" ")
@@ -138,15 +139,15 @@ class Prompt:
                 tr(
                     "unknown command /{name}{nearest}",
                     name=name[:40],
-                    nearest=nearest("/" + name, known) or tr("; /help lists the commands"),
+                    nearest=did_you_mean("/" + name, known) or tr("; /help lists the commands"),
                 )
             )
         if self.place in command.why_not:
             raise InputError(f"/{name}: {command.why_not[self.place]}")
-        if isinstance(command, Setting):
+        if isinstance(command, PromptSetting):
             if value := rest.strip():
-                self._make(name, checked(name, value))
-            self.say(
+                self._make(name, parse_setting(name, value))
+            self.show_reply(
                 f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
             )
         elif name in self.actions:
@@ -154,9 +155,9 @@ class Prompt:
         elif name == "quit":
             self.done = True
         elif name == "help":
-            self.say(self.help)
+            self.show_reply(self.help)
         elif name == "history":
-            self.say("\n".join(self.history) or tr("nothing has been asked yet"))
+            self.show_reply("\n".join(self.history) or tr("nothing has been asked yet"))
         elif name == "again":
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
@@ -172,26 +173,26 @@ class Prompt:
             return []
         begun = line[1:].replace("-", "_")
         return [
-            f"/{name} " if isinstance(command, Setting) or command.argument else f"/{name}"
+            f"/{name} " if isinstance(command, PromptSetting) or command.argument else f"/{name}"
             for name, command in self.table.commands.items()
             if name.startswith(begun) and self.place not in command.why_not
         ]
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
+    def help_rows(self) -> list[tuple[str, str]]:
         """The commands that apply here, settings with their values, then the others with the reason."""
         rows, missing = [], []
         for name, command in self.table.commands.items():
             if self.place in command.why_not:
                 missing.append((f"/{name}", tr("not available here: {why_not}", why_not=command.why_not[self.place])))
                 continue
-            value = self.settings[name] if isinstance(command, Setting) else command.argument
+            value = self.settings[name] if isinstance(command, PromptSetting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
         return rows + missing
 
     @property
     def help(self) -> str:
-        rows = self.rows
+        rows = self.help_rows
         width = max(cell_len(left) for left, _ in rows)
-        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in rows)])
+        return "\n".join([self.table.other_lines, *(f"{fit_to_width(a, width)}  {b}" for a, b in rows)])

@@ -16,17 +16,24 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.base.errors import InputError, reason
 from engine.base.language import tr
 from engine.runs.reader import RunReader
-from engine.runs.records import Sample, WrittenRow
+from engine.runs.records import ModelOutput, Sample
 from engine.runs.tail import newest_records, stamp
-from tui_transformer.lab.play.pictures import layer_plan, who_sees_whom
+from tui_transformer.lab.play.pictures import layer_plan, mask_sentence
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores
+from tui_transformer.lab.play.written import (
+    Alternative,
+    AnswerToken,
+    AttentionView,
+    BeamResult,
+    ScoredText,
+    WholeAnswer,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.config.schema import RunConfig
-    from engine.data.objectives import Prompt
+    from engine.data.objectives import TokenPrompt
     from engine.data.padding import Tokens
     from engine.data.tokenizers import AnyTokenizer, Tokenizer
     from engine.generation.beam import Hypothesis
@@ -46,14 +53,16 @@ WHICH = {"self": "", "cross": tr(", cross-attention"), "encoder": tr(", encoder 
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
 
 
-class Writer(ABC):
+class ModelWriter(ABC):
     """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
 
     continues: bool = False  # its text continues the prompt; else it is a separate answer
-    ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
+    ranks_answers: bool = (
+        False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
+    )
     invitation: str = ""
-    searching: Settings = {}  # noqa: RUF012, the settings of its beam search, see `search`; none if it has none
-    crossing: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
+    beam_settings: Settings = {}  # noqa: RUF012, the settings of its beam search, see `search`; none if it has none
+    cross_attention_rule: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
     step: int
     model: "Network"
     tokenizer: "AnyTokenizer"
@@ -76,25 +85,27 @@ class Writer(ABC):
     def notice(self, text: str, settings: Settings) -> str:
         return ""
 
-    def towards(self, language: str) -> None:
+    def set_target(self, language: str) -> None:
         """Translate to this language from now on, one of several; `InputError` if it is none of them."""
         raise InputError(tr("/to: {name} is not a translation model", name=self.name))
 
     @abstractmethod
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         """Yield one answer as it comes, with the likeliest tokens at each place.
 
         `answer` counts answers to the same prompt. Raise InputError for an empty prompt, unknown characters, or no gap.
         """
 
-    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+    def search(
+        self, text: str, settings: Settings, between: Callable[[], None] = lambda: None
+    ) -> tuple[BeamResult, ...]:
         """Return the `nbest` best answers that a beam search finds; `between` is as in `Translator.translate`.
 
         Raise InputError as `pieces` does, or if a beam cannot give as many; return () if it has no beam search.
         """
         return ()
 
-    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
         """Return what was written as a whole answer with its probability, and the likeliest others.
 
         Return () if answers have no end, or are not ranked by probability.
@@ -105,9 +116,9 @@ class Writer(ABC):
         """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
         return ""
 
-    def examples(self) -> Sequence[WrittenRow]:
+    def examples(self) -> Sequence[ModelOutput]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
-        if not self.ranks:
+        if not self.ranks_answers:
             raise InputError(
                 tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
             )
@@ -130,19 +141,19 @@ class Writer(ABC):
 
     def _reads(self, prompt: str) -> bool:
         try:
-            return bool(prompt) and self._read(prompt, "") is not None
+            return bool(prompt) and self._model_input(prompt, "") is not None
         except InputError:
             return False
 
     @abstractmethod
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         """Return how surprised the model is by a text."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        from engine.generation.inspection import places
+        from engine.generation.inspection import attention_kinds
 
-        return places(self.model)
+        return attention_kinds(self.model)
 
     def shape(self, which: str) -> tuple[int, int]:
         from engine.generation.inspection import attentions
@@ -153,7 +164,7 @@ class Writer(ABC):
         """Return a head's attention over a prompt or source and the text written after it; layer and head from 1."""
         from engine.generation.inspection import head_attention
 
-        tokens, source = self._read(text, written)
+        tokens, source = self._model_input(text, written)
         found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
         wrote = self._labels(tokens, is_source=False)
@@ -167,15 +178,15 @@ class Writer(ABC):
             None if found.bias is None else found.bias.float().cpu().numpy(),
             tr("layer {layer} of {layers}, head {head} of {heads}", layer=layer, layers=layers, head=head, heads=heads)
             + WHICH[which],
-            self.crossing if which == "cross" else who_sees_whom(plan, plan.length),
+            self.cross_attention_rule if which == "cross" else mask_sentence(plan, plan.length),
             which == "cross",
         )
 
     @abstractmethod
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         """Return the network's input for writing this: (T,) tokens, and a source if it has one."""
 
-    def _prompted(self, prompt: "Prompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
+    def _prompted(self, prompt: "TokenPrompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
         import numpy as np
         import torch
 
@@ -188,7 +199,7 @@ class Writer(ABC):
         """Return each token's text, special ones as marks."""
 
 
-def alternatives_of(found: "Iterable[SampledToken]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
+def make_alternatives(found: "Iterable[SampledToken]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
     return tuple(Alternative(name(one.token), one.probability, one.chance) for one in found)
 
 
@@ -197,7 +208,7 @@ def answer_tokens(
 ) -> Iterator[AnswerToken]:
     """Yield drawn tokens: `text_of` decodes them in sequence, `name` any token by itself."""
     for one in drawn:
-        yield AnswerToken(text_of(one.token), one.probability, one.chance, alternatives_of(one.alternatives, name))
+        yield AnswerToken(text_of(one.token), one.probability, one.chance, make_alternatives(one.alternatives, name))
 
 
 def token_scores(
@@ -206,17 +217,17 @@ def token_scores(
     name: Callable[[int], str],
     source: str,
     rule: str,
-) -> TokenScores:
+) -> ScoredText:
     """Return a text's tokens with their surprise; `text_of` and `name` are as in `answer_tokens`."""
     pieces, nats = [], []
     for token in found:
         probability = None if token.nats is None else math.exp(-token.nats)
-        pieces.append(AnswerToken(text_of(token.token), probability, None, alternatives_of(token.alternatives, name)))
+        pieces.append(AnswerToken(text_of(token.token), probability, None, make_alternatives(token.alternatives, name)))
         nats.append(token.nats)
-    return TokenScores(tuple(pieces), tuple(nats), source, rule)
+    return ScoredText(tuple(pieces), tuple(nats), source, rule)
 
 
-def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+def make_sampling(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
     from engine.base.seeds import seed_for
     from engine.generation.sampling import Sampling
 
@@ -233,9 +244,9 @@ def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, 
     return asked.strip(), answer.strip()
 
 
-class TextWriter(Writer):
+class TextWriter(ModelWriter):
     tokenizer: "Tokenizer"
-    mark: ClassVar[str] = START  # for the special token, if there is one
+    special_label: ClassVar[str] = START  # for the special token, if there is one
 
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         self.tokenizer = tokenizer.target
@@ -286,17 +297,19 @@ class TextWriter(Writer):
         )
         return words if wanted > context else ""
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         if not text:
             raise InputError(tr("prompt '': enter at least one character, e.g. 'O'"))
-        how, seed = sampling_of(settings, answer, self.config.generation.overflow)
-        yield from self._written(text, int(settings["length"]), how, seed, alternatives)
+        how, seed = make_sampling(settings, answer, self.config.generation.overflow)
+        yield from self._stream_tokens(text, int(settings["length"]), how, seed, alternatives)
 
-    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
-        from engine.generation.sampling import write
+    def _stream_tokens(
+        self, text: str, length: int, how: "Sampling", seed: int, alternatives: int
+    ) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import sample_text
 
         ids, size = self._encoded(text), self.tokenizer.vocab_size
-        drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
+        drawn = sample_text(self.model, self.config, size, ids, length, how, seed, alternatives)
         decoder = self.tokenizer.decoder()
         for token in ids.tolist():  # what is written continues it
             decoder.feed(token)
@@ -313,7 +326,7 @@ class TextWriter(Writer):
     def _decoded(self, token: int) -> str:
         return self.tokenizer.decode([token])
 
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         from engine.generation.surprise import surprise
 
         found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
@@ -328,7 +341,7 @@ class TextWriter(Writer):
             )
         return token_scores(found.tokens, decoder.feed, self._decoded, source, rule)
 
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
 
         model, size = self.config.model, self.tokenizer.vocab_size
@@ -340,11 +353,11 @@ class TextWriter(Writer):
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         size = self.tokenizer.vocab_size
-        return tuple(self._decoded(token) if token < size else self.mark for token in ids.tolist())
+        return tuple(self._decoded(token) if token < size else self.special_label for token in ids.tolist())
 
 
 class MaskedWriter(TextWriter):
-    mark = "_"
+    special_label = "_"
 
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         super()._prepare(tokenizer)
@@ -353,7 +366,9 @@ class MaskedWriter(TextWriter):
     def notice(self, text: str, settings: Settings) -> str:
         return ""
 
-    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
+    def _stream_tokens(
+        self, text: str, length: int, how: "Sampling", seed: int, alternatives: int
+    ) -> Iterator[AnswerToken]:
         from engine.generation.sampling import fill
 
         ids, gaps = self._with_gaps(text)
@@ -396,7 +411,7 @@ class MaskedWriter(TextWriter):
         ids[~gaps] = torch.from_numpy(np.concatenate(parts)).to(self.device)
         return ids, gaps
 
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
 
         if written:  # the filled text
@@ -405,7 +420,7 @@ class MaskedWriter(TextWriter):
         return torch.where(gaps, self.tokenizer.vocab_size, ids), None
 
 
-class TranslationWriter(Writer):
+class TranslationWriter(ModelWriter):
     """A checkpoint of a run that translates; see `Writer`.
 
     It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
@@ -413,7 +428,7 @@ class TranslationWriter(Writer):
 
     invitation = tr("type a sentence to translate (temperature 0 is greedy)")
     empty: ClassVar[str] = tr("prompt '': enter a sentence to translate")
-    surprised_by: ClassVar[str] = tr("a sentence and its translation are needed, e.g. I see. → Ich sehe.")
+    surprise_usage: ClassVar[str] = tr("a sentence and its translation are needed, e.g. I see. → Ich sehe.")
 
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         from engine.generation.translation import Translator
@@ -429,27 +444,29 @@ class TranslationWriter(Writer):
             )
         self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = GREEDY | {"length": 200}
-        self.searching = {"beam": 1, "nbest": 1, "alpha": self.config.generation.alpha}
+        self.beam_settings = {"beam": 1, "nbest": 1, "alpha": self.config.generation.alpha}
 
-    def towards(self, language: str) -> None:
-        self.tokenizer.source.addressed([], language.strip())
-        self.translator.to = language.strip()
+    def set_target(self, language: str) -> None:
+        self.tokenizer.source.add_language_tags([], language.strip())
+        self.translator.target_language = language.strip()
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer
 
         if not text.strip():
             raise InputError(self.empty)
-        how, seed = sampling_of(settings, answer)
+        how, seed = make_sampling(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
-        most = min(int(settings["length"]), self.translator.most(len(prompt.read)))
+        most = min(int(settings["length"]), self.translator.max_length(len(prompt.input_tokens)))
         drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
-        yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._shown)
+        yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._token_text)
 
-    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+    def search(
+        self, text: str, settings: Settings, between: Callable[[], None] = lambda: None
+    ) -> tuple[BeamResult, ...]:
         if not text.strip():
             raise InputError(self.empty)
-        how = self.searching | settings
+        how = self.beam_settings | settings
         beam, n_best = int(how["beam"]), int(how["nbest"])
         if n_best > beam:
             raise InputError(
@@ -463,27 +480,27 @@ class TranslationWriter(Writer):
         (found,) = self.translator.translate(
             sources, beam=beam, n_best=n_best, alpha=alpha, most=int(how["length"]), between=between
         )
-        return tuple(self._found(one.found) for one in found)
+        return tuple(self._beam_result(one.hypothesis) for one in found)
 
-    def _found(self, one: "Hypothesis") -> Found:
+    def _beam_result(self, one: "Hypothesis") -> BeamResult:
         decoder = self.tokenizer.target.decoder()
         pieces = (AnswerToken(decoder.feed(t), chance) for t, chance in zip(one.tokens, one.chances, strict=True))
-        return Found(tuple(pieces), one.score)
+        return BeamResult(tuple(pieces), one.score)
 
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         from engine.generation.surprise import translation_surprise
 
-        source, target = split_at_arrow(text, self.surprised_by)
+        source, target = split_at_arrow(text, self.surprise_usage)
         found = translation_surprise(self.translator, source, target, alternatives)
         rule = tr(
             "each token given the source “{source}” and the target tokens before it; ■ marks the end", source=source
         )
-        return token_scores(found, self._shown, self._shown, source, rule)
+        return token_scores(found, self._token_text, self._token_text, source, rule)
 
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         return self._prompted(self.translator.prompt(text), self.tokenizer.target.encode(written))
 
-    def _shown(self, token: int) -> str:
+    def _token_text(self, token: int) -> str:
         return self.tokenizer.target.decode([token]) if token < self.tokenizer.vocab_size else END
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
@@ -495,15 +512,15 @@ class TranslationWriter(Writer):
 class SummaryWriter(TranslationWriter):
     invitation = tr("type an article to summarize (temperature 0 is greedy)")
     empty = tr("prompt '': enter an article to summarize")
-    surprised_by = tr("an article and its summary are needed, with → between them")
+    surprise_usage = tr("an article and its summary are needed, with → between them")
 
 
-class DocumentWriter(Writer):
+class DocumentWriter(ModelWriter):
     tokenizer: "Tokenizer"
-    ranks = True
-    surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
+    ranks_answers = True
+    surprise_usage: ClassVar[str]  # what `surprise` needs, besides the arrow
     example: ClassVar[str]  # of a prompt
-    crossing = tr("cross-attention: each answer token sees the whole input")
+    cross_attention_rule = tr("cross-attention: each answer token sees the whole input")
 
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         self.tokenizer = tokenizer.target
@@ -511,40 +528,40 @@ class DocumentWriter(Writer):
         self._joins = self.tokenizer.joins_spaces
         self.defaults = dict(GREEDY)
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import require_room, sample_answer
 
-        how, seed = sampling_of(settings, answer)
+        how, seed = make_sampling(settings, answer)
         prompt, most = self._prompt(text), int(settings["length"])
         require_room(self.model, prompt)
         found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
-        yield from answer_tokens(found, self._decoder(), lambda token: self._named(token, prompt))
+        yield from answer_tokens(found, self._decoder(), lambda token: self._token_name(token, prompt))
 
-    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
         from engine.generation.answering import beam_answers
         from engine.generation.surprise import answer_surprise
-        from engine.tasks.samples import shown
+        from engine.tasks.samples import decode_with_marks
 
         prompt = self._prompt(text)
         answer = self._answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
-        first = Answer(_on_a_line(written), math.exp(-nats))
+        first = WholeAnswer(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
         found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
         ranked = [
-            Answer(_on_a_line(shown(self.tokenizer, one.tokens)), math.exp(one.log_probability))
+            WholeAnswer(_on_a_line(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found
             if one.finished
         ]
         return first, *[one for one in ranked if one.text != first.text][:others]
 
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         from engine.generation.surprise import answer_surprise
 
         needed = tr(
             "{surprised_by} are needed, with → between them, e.g. {example} → London",
-            surprised_by=self.surprised_by,
+            surprised_by=self.surprise_usage,
             example=self.example,
         )
         asked, answer = split_at_arrow(text, needed, last=True)
@@ -566,7 +583,7 @@ class DocumentWriter(Writer):
         )
         return replace(found, rule=found.rule + first)
 
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         prompt = self._prompt(text)
         return self._prompted(prompt, self._answer(written, prompt))
 
@@ -590,21 +607,21 @@ class DocumentWriter(Writer):
         yield self.example.strip("'")
 
     @abstractmethod
-    def _prompt(self, text: str) -> "Prompt":
+    def _prompt(self, text: str) -> "TokenPrompt":
         """Return the prompt that the model was trained with; raise InputError if the text cannot be one."""
 
-    def _answer(self, written: str, prompt: "Prompt") -> "Tokens":
+    def _answer(self, written: str, prompt: "TokenPrompt") -> "Tokens":
         import numpy as np
 
         spans = written.split(MARK)
         if self._joins:
             spans = [f" {span.strip()}" if span.strip() else "" for span in spans]
         rows = self.tokenizer.encode_all(spans)
-        marks = [np.array([mark], dtype=np.int64) for mark in prompt.marks[: len(rows) - 1]]
+        marks = [np.array([mark], dtype=np.int64) for mark in prompt.extra_allowed[: len(rows) - 1]]
         joined = [rows[0], *(part for pair in zip(marks, rows[1:], strict=False) for part in pair)]
         return np.concatenate(joined).astype(np.int64)
 
-    def _named(self, token: int, prompt: "Prompt") -> str:
+    def _token_name(self, token: int, prompt: "TokenPrompt") -> str:
         if token < self._size:
             return self.tokenizer.decode([token])
         return END if token == prompt.end else MARK
@@ -612,29 +629,29 @@ class DocumentWriter(Writer):
 
 class QuestionWriter(DocumentWriter):
     invitation = tr("type a question (temperature 0 is greedy)")
-    surprised_by = tr("a question and its answer")
+    surprise_usage = tr("a question and its answer")
     example = "'Where was Ada Lovelace born?'"
 
-    def _prompt(self, text: str) -> "Prompt":
+    def _prompt(self, text: str) -> "TokenPrompt":
         from engine.data.objectives import QuestionAnswer
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
             raise InputError(tr("prompt '': enter a question, e.g. {example}", example=self.example))
-        return QuestionAnswer(self.config, self._size).asked(question)
+        return QuestionAnswer(self.config, self._size).make_prompt(question)
 
 
 class SpanWriter(DocumentWriter):
     invitation = tr("type a document with ___ where something is missing (temperature 0 is greedy)")
-    surprised_by = tr("a document with ___ and what is missing")
+    surprise_usage = tr("a document with ___ and what is missing")
     example = "'Ada Lovelace was born in ___.'"
 
     def filled(self, text: str, written: str) -> str:
         spans = iter(written.split(MARK))
         return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
 
-    def _prompt(self, text: str) -> "Prompt":
-        from engine.data.objectives import span_corruption
+    def _prompt(self, text: str) -> "TokenPrompt":
+        from engine.data.objectives import corruption_objective
 
         parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
         most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
@@ -648,14 +665,14 @@ class SpanWriter(DocumentWriter):
                 )
             )
         before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
-        return span_corruption(self.config, self._size).asked(self.tokenizer.encode_all([*before, parts[-1]]))
+        return corruption_objective(self.config, self._size).gap_prompt(self.tokenizer.encode_all([*before, parts[-1]]))
 
 
-class ClassWriter(Writer):
+class ClassWriter(ModelWriter):
     """Says which class a text has: an answer of one word, the class, with its probability."""
 
     tokenizer: "Tokenizer"
-    ranks = True
+    ranks_answers = True
     invitation = tr("type a text to classify")
 
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
@@ -670,31 +687,31 @@ class ClassWriter(Writer):
         longer = len(self.tokenizer.encode_known([text], 0)[0]) > context
         return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         first, *others = self._ranked(text)
         rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
         yield AnswerToken(first.text, first.probability, None, rest)
 
-    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
         return tuple(self._ranked(text)[: others + 1])
 
-    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+    def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         raise InputError(tr("surprise: this model classifies texts and does not predict their tokens"))
 
-    def _ranked(self, text: str) -> list[Answer]:
+    def _ranked(self, text: str) -> list[WholeAnswer]:
         """Return every class with its probability, the likeliest first."""
         from engine.generation.classifying import class_probabilities
 
         found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
         pairs = sorted(zip(self.classes, found, strict=True), key=lambda pair: -pair[1])
-        return [Answer(name, probability) for name, probability in pairs]
+        return [WholeAnswer(name, probability) for name, probability in pairs]
 
-    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+    def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
 
-        from engine.generation.classifying import read_texts
+        from engine.generation.classifying import encode_texts
 
-        return torch.from_numpy(read_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
+        return torch.from_numpy(encode_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         size = self.tokenizer.vocab_size
@@ -707,7 +724,7 @@ def _on_a_line(written: str) -> str:
 
 
 # The writers of objectives that `TextWriter` does not fit.
-WRITERS: Mapping[str, type[Writer]] = {
+WRITERS: Mapping[str, type[ModelWriter]] = {
     "masked": MaskedWriter,
     "translation": TranslationWriter,
     "summarization": SummaryWriter,
@@ -719,18 +736,18 @@ KEPT = 3  # models kept in memory
 CONSIDERED = 24  # newest runs among which the best is looked for
 
 
-def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writer:
+def load_writer(reader: RunReader, checkpoint: str, device: str) -> ModelWriter:
     return WRITERS.get(reader.config.task.name, TextWriter)(reader, checkpoint, device)
 
 
-class Writers:
+class WriterCache:
     """Loaded models, by run and checkpoint; one is reloaded only when its files change."""
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self._kept: dict[tuple[Path, object], Writer] = {}
+        self._loaded: dict[tuple[Path, object], ModelWriter] = {}
 
-    def get(self, run: Path, which: str) -> Writer:
+    def get(self, run: Path, which: str) -> ModelWriter:
         """Return the model of a run's checkpoint; blocks while it loads. Raises InputError as `load_writer`."""
         try:
             return self._get(run, which)
@@ -743,20 +760,20 @@ class Writers:
                 raise
             return self._get(run, which)  # training may have replaced it with a newer checkpoint meanwhile
 
-    def _get(self, run: Path, which: str) -> Writer:
+    def _get(self, run: Path, which: str) -> ModelWriter:
         from engine.training.checkpoint import MANIFEST, find
 
         reader = RunReader(run)
         folder = find(reader, which)
         key = (folder, stamp(folder / MANIFEST))
-        found = self._kept.pop(key, None) or load_writer(reader, which, self.device)
-        self._kept[key] = found  # newest last
-        while len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+        found = self._loaded.pop(key, None) or load_writer(reader, which, self.device)
+        self._loaded[key] = found  # newest last
+        while len(self._loaded) > KEPT:
+            del self._loaded[next(iter(self._loaded))]
         return found
 
 
-def best_finished(rows: Sequence["RunRow"]) -> Path | None:
+def best_finished_run(rows: Sequence["RunRow"]) -> Path | None:
     """Return the run of the lowest loss among those that are finished, without badges, and comparable with the newest.
 
     The newest run with a checkpoint if none is; None if no run has one. `rows` are as in `Snapshot`.
@@ -764,13 +781,13 @@ def best_finished(rows: Sequence["RunRow"]) -> Path | None:
     saved = [row for row in rows if row.saved is not None]
     done = [row for row in saved if row.state == "finished" and row.scored]
     done = [row for row in done if not row.badges] or done
-    kinds = {row.path: _kind(row.path) for row in done[:CONSIDERED]}
+    kinds = {row.path: _comparison_key(row.path) for row in done[:CONSIDERED]}
     alike = [row for row in done[:CONSIDERED] if kinds[row.path] == kinds[done[0].path]]
     best = min(alike, key=lambda row: row.loss if row.loss is not None else math.inf, default=next(iter(saved), None))
     return None if best is None else best.path
 
 
-def _kind(run: Path) -> object:
+def _comparison_key(run: Path) -> object:
     """What runs must share for their losses to be comparable here."""
     try:
         config = RunReader(run).config
@@ -779,6 +796,6 @@ def _kind(run: Path) -> object:
     return config.data.corpus, config.data.tokenizer, config.task.name
 
 
-def checkpoints(run: Path) -> tuple[object, ...]:
+def checkpoint_stamps(run: Path) -> tuple[object, ...]:
     """Return a value that changes with each new checkpoint; looks at two files."""
     return tuple(stamp(run / "checkpoints" / name) for name in ("last", "best"))

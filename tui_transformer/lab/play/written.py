@@ -42,7 +42,7 @@ class AnswerToken:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WholeAnswer:
     """A whole answer, not cleaned."""
 
     text: str
@@ -50,20 +50,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Found:
+class BeamResult:
     """An answer that a beam search found."""
 
-    pieces: tuple[AnswerToken, ...]
+    tokens: tuple[AnswerToken, ...]
     score: float  # log probability / length penalty; higher is better
 
     @property
     def text(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
+        return "".join(piece.text for piece in self.tokens)
 
 
 @dataclass(frozen=True)
-class TokenScores:
-    pieces: tuple[AnswerToken, ...]
+class ScoredText:
+    tokens: tuple[AnswerToken, ...]
     nats: tuple[float | None, ...]  # −log p of each; None where nothing predicts it
     source: str  # the given text, "" for a model without a source
     rule: str  # what tokens were predicted from, in a sentence
@@ -74,7 +74,7 @@ class TokenScores:
 
     @property
     def characters(self) -> int:
-        return sum(len(piece.text) for piece, value in zip(self.pieces, self.nats, strict=True) if value is not None)
+        return sum(len(piece.text) for piece, value in zip(self.tokens, self.nats, strict=True) if value is not None)
 
     @property
     def mean(self) -> float:
@@ -87,7 +87,7 @@ class TokenScores:
         return math.exp(mean) if mean < 700 else math.inf
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         bits = 1 / math.log(2)
         return tr(
             "{total:.2f} nats ({total2:.2f} bits) for {characters:,} characters · {mean:.3f} nats "
@@ -110,33 +110,33 @@ class AttentionView:
     bias: "NDArray[Any] | None"  # (queries, keys) position bias of the scores
     title: str
     rule: str  # who may look at whom, in a sentence
-    crosses: bool = False  # the keys are another text
+    is_cross: bool = False  # the keys are another text
 
 
-def level(probability: float | None) -> int:
+def probability_level(probability: float | None) -> int:
     """0 for a likely token to 4 for a very unlikely one; unknown ones are likely."""
     if probability is None:
         return 0
     return sum(probability < least for least in LEVELS)
 
 
-def sign(text: str) -> str:
+def token_label(text: str) -> str:
     """A token's name in a list: spaces and line ends as symbols, nothing that controls a terminal."""
     return "".join(SIGNS.get(c, c) if c in SIGNS or clean(c) else HIDDEN for c in text) or HIDDEN
 
 
-def in_words(answers: Sequence[Answer]) -> str:
+def answers_text(answers: Sequence[WholeAnswer]) -> str:
     """`probability 0.83; then Arlow 0.10, Corvik 0.02`: an answer's, and the likeliest others. Not cleaned."""
     if not answers:
         return ""
-    others = ", ".join(f"{one.text or '(nothing)'} {number(one.probability)}" for one in answers[1:])
+    others = ", ".join(f"{one.text or '(nothing)'} {format_probability(one.probability)}" for one in answers[1:])
     first = "" if answers[0].text else "(nothing) "
-    return tr("{first}probability {number}", first=first, number=number(answers[0].probability)) + (
+    return tr("{first}probability {number}", first=first, number=format_probability(answers[0].probability)) + (
         tr("; then {others}", others=others) if others else ""
     )
 
 
-def number(probability: float) -> str:
+def format_probability(probability: float) -> str:
     if probability >= 0.995:
         return "1.00"
     return f"{probability:.2f}" if probability >= 0.1 else f"{probability:.3f}" if probability >= 5e-4 else "0.000"

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from engine.base.clean import clean_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.runs.records import Notes, VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
-CHECKS = {  # what they look at, by name
+CHECKS = {  # their names in the language in use, by name in checks.json
     "answers": tr("answers"),
     "batches": tr("batches"),
     "beams": tr("beams"),
@@ -57,7 +57,7 @@ class Badge:
     full: str = ""  # the name that people read, if not the one in checks.json
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """Its name where there is room for all of it."""
         return self.full or self.name
 
@@ -80,7 +80,7 @@ def badge(name: str) -> Badge:
     return BADGES.get(name) or Badge(name, name[:9], *unknown)
 
 
-def explained(names: Iterable[str]) -> str:
+def explain(names: Iterable[str]) -> str:
     """What badges mean, a line each, in the language in use."""
     return "\n".join(f"{clean_line(badge(name).word)}: {tr(badge(name).means)}" for name in names)
 
@@ -95,30 +95,30 @@ def is_warning(name: str) -> bool:
     return name in BADGES and not BADGES[name].void
 
 
-def seen_of(names: Iterable[str], notes: Notes) -> tuple[str, ...]:
+def acknowledged_badges(names: Iterable[str], notes: Notes) -> tuple[str, ...]:
     """Return those of a run's badges that its owner has acknowledged; others in its notes mean nothing."""
     return tuple(name for name in names if name in notes.seen and is_warning(name))
 
 
-def marked(text: str, *, seen: bool) -> str:
+def mark_if_seen(text: str, *, seen: bool) -> str:
     """Return a badge's word or name, marked if it was acknowledged."""
     return tr("{badge} (seen)", badge=text) if seen else text
 
 
-def in_a_cell(names: Iterable[str], *, checked: bool, seen: Collection[str] = ()) -> str:
+def cell_text(names: Iterable[str], *, checked: bool, seen: Collection[str] = ()) -> str:
     """Return badges for a narrow cell; if none, whether checks passed or have not run yet."""
-    words = [marked(badge(name).word, seen=name in seen) for name in names]
+    words = [mark_if_seen(badge(name).word, seen=name in seen) for name in names]
     return " ".join(words) or (PASSED if checked else NONE_YET)
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     badge: str | None  # what is wrong; None if nothing is
     words: str  # what it found, and when
     why: str  # one sentence
 
     @property
-    def fine(self) -> bool:
+    def is_ok(self) -> bool:
         return self.badge is None
 
     @property
@@ -130,7 +130,7 @@ class Finding:
         return SIGNS[self.style]
 
 
-def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
+def findings(verdicts: Iterable[VerdictRecord]) -> tuple[CheckFinding, ...]:
     """Return a run's verdicts in brief.
 
     The same verdict at many evaluations is one finding, with the newest reason; so are all checks that passed before
@@ -146,16 +146,19 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
         name = CHECKS.get(check, check)
         if said != "ok":
             alarmed.add(check)
-            words = badge(said).called
+            words = badge(said).display_name
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = tr("{n} more checks passed", n=len(passed)), listed(CHECKS.get(one, one) for one in passed)
+            words, why = (
+                tr("{n} more checks passed", n=len(passed)),
+                comma_separated(CHECKS.get(one, one) for one in passed),
+            )
         elif check == "leak":
             words = tr("no leak")
         else:
             words = tr("{check}: ok again", check=name) if check in alarmed else tr("{check}: ok", check=name)
         again = tr(", {n} times", n=len(same)) if len(same) > 1 else ""
         words = tr("{words}, {time}{again}", words=words, time=time, again=again)
-        found.append(Finding(None if said == "ok" else said, words, why))
+        found.append(CheckFinding(None if said == "ok" else said, words, why))
     return tuple(found)

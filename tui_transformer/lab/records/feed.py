@@ -10,20 +10,20 @@ from engine.base.recorded_text import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.scan import RunsScan
-from engine.runs.tail import History, newest_records, stamp
-from tui_transformer.lab.records.badges import seen_of, worst_first
-from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ, RunFiles
-from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
-from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
-from tui_transformer.lab.work.line import Line
+from engine.runs.tail import MetricsHistory, newest_records, stamp
+from tui_transformer.lab.records.badges import acknowledged_badges, worst_first
+from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ_FILES, RunFiles
+from tui_transformer.lab.records.run_view import RunFollower, RunRow, RunView
+from tui_transformer.lab.records.study_row import RunTotals, SlurmWaiting, StudyRow, study_rows
+from tui_transformer.lab.work.line import DeviceQueue
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
-FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
+STUDY_RECORDS = 50  # train records kept of a study's runs, whose evaluations alone are drawn
 QUEUED, DAMAGED = english("queued"), english("damaged")
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class FolderSnapshot:
     rows: tuple[RunRow, ...] = ()  # running ones first, then the queue in order, then the newest first
     view: RunView | None = None  # the chosen run; None if none is chosen, it is gone, or the look was not full
     studies: tuple[StudyRow, ...] = ()  # which of the runs belong together; a chosen one has its evaluations
@@ -45,24 +45,24 @@ class Feed:
         self._clock = clock
         self._scan = RunsScan(
             runs_dir,
-            READ,
+            READ_FILES,
             lambda path: _row(RunReader(path)),
             moving=lambda row: row.live or row.state == "lost",
             broke=lambda row, before: row.state == DAMAGED or DAMAGED_FILES in {*row.badges} - {*before.badges},
         )
         self._runs_dir = runs_dir
-        self._followed: dict[Path, Followed] = {}
-        self._totals, self._waits = Totals(), Waits()
-        self._lines: dict[str, Line] = {}  # of the devices that a chosen run waits for
-        self._histories: dict[Path, History] = {}  # of the chosen study's runs
-        self._last = Snapshot()
+        self._followed: dict[Path, RunFollower] = {}
+        self._totals, self._waits = RunTotals(), SlurmWaiting()
+        self._lines: dict[str, DeviceQueue] = {}  # of the devices that a chosen run waits for
+        self._histories: dict[Path, MetricsHistory] = {}  # of the chosen study's runs
+        self._last = FolderSnapshot()
 
-    def look(self, chosen: Path | None = None, *, full: bool = True) -> Snapshot:
+    def poll(self, chosen: Path | None = None, *, full: bool = True) -> FolderSnapshot:
         """Return the current state; if `full`, with the chosen run's curves, samples, log and the rest."""
         now = self._clock()
         waiting = {row.path for row in self._last.rows if row.state == QUEUED}
-        self._scan.look(now, waiting if chosen is None or self._last.study(chosen) else {*waiting, chosen})
-        known = self._scan.found
+        self._scan.update(now, waiting if chosen is None or self._last.study(chosen) else {*waiting, chosen})
+        known = self._scan.runs
         oldest = sorted(known, key=lambda row: (row.created, row.made, row.name))
         live = [row for row in reversed(oldest) if row.live]
         queue = [row for row in oldest if row.state == QUEUED]
@@ -72,18 +72,20 @@ class Feed:
         rows = last.rows if rows == last.rows else rows
         view = last.view if view is not None and view == last.view else view
         nodes = tuple(
-            self._scored(study, now) if full and study.path == chosen else study
-            for study in studies(self._runs_dir, rows, self._totals, time.time())
+            self._with_scores(study, now) if full and study.path == chosen else study
+            for study in study_rows(self._runs_dir, rows, self._totals, time.time())
         )
         nodes = last.studies if nodes == last.studies else nodes
         same = rows is last.rows and view is last.view and nodes is last.studies
         changed = not same or self._scan.problem != last.problem
-        self._last = Snapshot(rows, view, nodes, self._scan.problem, changed, chosen)
+        self._last = FolderSnapshot(rows, view, nodes, self._scan.problem, changed, chosen)
         return self._last
 
-    def _scored(self, study: StudyRow, now: float) -> StudyRow:
+    def _with_scores(self, study: StudyRow, now: float) -> StudyRow:
         """The study with its evaluations, and what its workers wait for."""
-        self._histories = {run.path: self._histories.get(run.path) or History(run.path, FEW) for run in study.runs}
+        self._histories = {
+            run.path: self._histories.get(run.path) or MetricsHistory(run.path, STUDY_RECORDS) for run in study.runs
+        }
         scores: dict[str, dict[int, tuple[ValidationRecord, ...]]] = {}
         for run in study.runs:
             self._histories[run.path].poll()
@@ -91,7 +93,7 @@ class Feed:
                 metrics = self._histories[run.path].metrics
                 scores.setdefault(run.study.variant, {})[run.study.seed] = metrics.validation
         version = sum(len(records) for seeds in scores.values() for records in seeds.values())
-        return replace(study, scores=scores, version=version, waits_for=self._waits.of(study, now))
+        return replace(study, scores=scores, version=version, waits_for=self._waits.reason(study, now))
 
     def _view(self, chosen: Path, rows: tuple[RunRow, ...], now: float) -> RunView | None:
         row = next((row for row in rows if row.path == chosen), None)
@@ -99,23 +101,23 @@ class Feed:
             return None
         for gone in self._followed.keys() - {row.path for row in rows}:
             del self._followed[gone]
-        followed = self._followed.pop(chosen, None) or Followed(chosen)
+        followed = self._followed.pop(chosen, None) or RunFollower(chosen)
         self._followed[chosen] = followed  # the newest last
         while len(self._followed) > FOLLOWED:
             del self._followed[next(iter(self._followed))]
         if row.state != QUEUED or not row.waits_for:
             return followed.view(now, row)
-        line = self._lines.setdefault(row.waits_for, Line(self._runs_dir, row.waits_for))
-        line.look(now)
-        turns = line.turns()
+        line = self._lines.setdefault(row.waits_for, DeviceQueue(self._runs_dir, row.waits_for))
+        line.refresh(now)
+        turns = line.positions()
         mine = next((turn for turn in turns if turn.entry.path == chosen), None)
-        ahead = [*line.at_work, *(turn.entry for turn in turns[: mine.place - 1])] if mine is not None else []
+        ahead = [*line.training, *(turn.entry for turn in turns[: mine.place - 1])] if mine is not None else []
         return followed.view(now, row, tuple(entry.path.name for entry in ahead), mine.wait if mine else None)
 
 
 def _row(reader: RunReader) -> RunRow:
     files = RunFiles(reader.path)
-    status, born, badges = files.status, files.born, worst_first(files.badges)
+    status, born, badges = files.status, files.run_record, worst_first(files.badges)
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
     last = files.summary.last
     loss = None if last is None else last.loss
@@ -133,7 +135,7 @@ def _row(reader: RunReader) -> RunRow:
         loss=loss,
         scored=scored,
         badges=badges,
-        seen=seen_of(badges, reader.notes) if badges else (),
+        seen=acknowledged_badges(badges, reader.notes) if badges else (),
         created=born.created,
         made=(stamp(reader.path / "run.json") or (0,))[0],
         host=status.host,
@@ -146,10 +148,10 @@ def _row(reader: RunReader) -> RunRow:
         control_id=status.control_id,
         checkpoint=status.checkpoint or "",
         study=born.study,
-        took=_took(reader.path) if state == "finished" and born.study.name else None,
+        wall_seconds=_duration(reader.path) if state == "finished" and born.study.name else None,
     )
 
 
-def _took(run: Path) -> float | None:
+def _duration(run: Path) -> float | None:
     began, ended = stamp(run / "run.json"), stamp(run / "status.json")
     return (ended[0] - began[0]) / 1e9 if began is not None and ended is not None else None

@@ -3,13 +3,16 @@
 from collections import deque
 from collections.abc import Sequence
 
-from engine.runs.records import MEASURED, TrainRecord
+from engine.runs.records import MAX_NUMBER, TrainRecord
 
 WARM_UP = 5  # train records before the time left is meaningful
 RECENT = 40  # train records averaged for the pace
 WATCHED = 10.0  # seconds of watching before they count
-QUICK, SLOW = 0.5, 2.0  # seconds between looks: shortest, longest; a key pressed during a look waits until it is drawn
-SHARE = 8.0  # a look waits this multiple of the last one's drawing time
+MIN_INTERVAL, MAX_INTERVAL = (
+    0.5,
+    2.0,
+)  # seconds between looks: shortest, longest; a key pressed during a look waits until it is drawn
+DRAWING_FACTOR = 8.0  # a look waits this multiple of the last one's drawing time
 MOVING = ("training", "evaluating", "checkpointing", "warming-up")  # phases whose time counts
 PATIENCE = 4  # looks without news before slowing down
 
@@ -22,11 +25,11 @@ class Pace:
 
     def __init__(self) -> None:
         self._records: deque[tuple[int, float]] = deque(maxlen=RECENT)  # step, seconds of training
-        self._watched, self._went = 0.0, 0
+        self._watched, self._watched_steps = 0.0, 0
         self._attempt: int | None = None
         self._last: tuple[float, int] | None = None
 
-    def take(self, train: Sequence[TrainRecord], *, reset: bool) -> None:
+    def add_records(self, train: Sequence[TrainRecord], *, reset: bool) -> None:
         """Take in new train records, oldest first; `reset` drops the earlier ones."""
         if reset:
             self._records.clear()
@@ -34,17 +37,17 @@ class Pace:
             if record.seconds is not None:
                 self._records.append((record.step, record.seconds))
 
-    def see(self, *, step: int, moving: bool, attempt: int, clock: float) -> None:
+    def observe(self, *, step: int, moving: bool, attempt: int, clock: float) -> None:
         """Note a run's step at `clock` seconds; it is `moving` if it trains, evaluates or saves."""
         if attempt != self._attempt or (self._last is not None and step < self._last[1]):
             self._attempt, self._last = attempt, None
-            self._watched, self._went = 0.0, 0
+            self._watched, self._watched_steps = 0.0, 0
         if self._last is not None and moving:
             self._watched += clock - self._last[0]
-            self._went += step - self._last[1]
+            self._watched_steps += step - self._last[1]
         self._last = (clock, step) if moving else None
 
-    def left(self, steps: int, step: int, *, since: int = 0) -> float | None:
+    def seconds_left(self, steps: int, step: int, *, since: int = 0) -> float | None:
         """Return the seconds left, None while warming up; the attempt began at step `since`."""
         recent = [record for record in self._records if record[0] > since]
         if len(recent) < WARM_UP:
@@ -53,10 +56,10 @@ class Pace:
         if to_step <= from_step or to_second < from_second:
             return None
         per_step = (to_second - from_second) / (to_step - from_step)
-        if self._watched >= WATCHED and self._went > 0:
-            per_step = max(per_step, self._watched / self._went)
+        if self._watched >= WATCHED and self._watched_steps > 0:
+            per_step = max(per_step, self._watched / self._watched_steps)
         left = per_step * max(0, steps - step)
-        return left if left <= MEASURED else None
+        return left if left <= MAX_NUMBER else None
 
 
 class PollInterval:
@@ -68,5 +71,5 @@ class PollInterval:
     def next(self, *, changed: bool, cost: float) -> float:
         """Return the seconds until the next look, after one that took so many to look and draw."""
         self._quiet = 0 if changed else self._quiet + 1
-        idle = QUICK * 2 ** max(0, self._quiet - PATIENCE) if self._quiet < 20 else SLOW
-        return max(QUICK, min(SLOW, idle), min(4 * SLOW, SHARE * cost))
+        idle = MIN_INTERVAL * 2 ** max(0, self._quiet - PATIENCE) if self._quiet < 20 else MAX_INTERVAL
+        return max(MIN_INTERVAL, min(MAX_INTERVAL, idle), min(4 * MAX_INTERVAL, DRAWING_FACTOR * cost))

@@ -5,17 +5,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.base.errors import InputError, listed
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.base.plain_files import read_plain
 from engine.config.keys import flatten
-from engine.config.toml import MAX_BYTES, parse, read
+from engine.config.toml import MAX_BYTES, parse, read_toml
 from engine.runs.files import read_json
-from engine.runs.reader import badges_of, softened
+from engine.runs.reader import badges_of, downgrade_unproven
 from engine.runs.records import MOST_PROBES, Checks, DataFacts, ModelFacts, Notes, Run, RunFile, Status, Summary
 
 CONFIG = "config.toml"
-READ = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
+READ_FILES = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
 DAMAGED_FILES = "DAMAGED"  # the badge
 R = TypeVar("R", bound=RunFile)
 
@@ -28,21 +28,21 @@ class RunFiles:
     def __init__(self, run: Path) -> None:
         self._run = run
         self.damaged: list[str] = []
-        self.born, self.status, self.summary = self._read(Run), self._read(Status), self._read(Summary)
+        self.run_record, self.status, self.summary = self._read(Run), self._read(Status), self._read(Summary)
         self.config: dict[str, Any] = {}  # by dotted key
         try:
             self.config = config_table(run / CONFIG)
         except (InputError, RecursionError):
             self.damaged.append(CONFIG)
         self.model, self.data = self._read(ModelFacts), self._read(DataFacts)
-        self.verdicts = softened(self._read(Checks).verdicts, self.data)
+        self.verdicts = downgrade_unproven(self._read(Checks).verdicts, self.data)
 
     @property
     def badges(self) -> dict[str, str]:
         """What is wrong with its scores and its files: badge → why."""
         found, last = badges_of(self.verdicts), self.summary.last
         if self.damaged:  # an unreadable file does not mean that nothing is wrong
-            found[DAMAGED_FILES] = tr("{problems} cannot be read", problems=listed(self.damaged))
+            found[DAMAGED_FILES] = tr("{problems} cannot be read", problems=comma_separated(self.damaged))
         if last is not None and last.probes_recorded > MOST_PROBES:
             found[DAMAGED_FILES] = tr(
                 "summary.json has {probes_recorded:,} probes; only the first {most_probes} are read",
@@ -70,18 +70,18 @@ def config_table(path: Path) -> dict[str, Any]:
     try:
         raw = read_plain(path, MAX_BYTES)
     except OSError:
-        return flatten(read(path))  # says why
+        return flatten(read_toml(path))  # says why
     if len(raw) > MAX_BYTES or b'"""' in raw or b"'''" in raw:
-        return flatten(read(path))
+        return flatten(read_toml(path))
     sections = _HEADER.split(raw)
     names = [section.partition(b"]")[0][1:].decode("ascii", "replace") for section in sections[1:]]
     try:
         tables = [_section(section) for section in sections]
     except InputError:
-        return flatten(read(path))
+        return flatten(read_toml(path))
     above = {key.partition(".")[0] for key in tables[0]}
     if len(set(names)) < len(names) or above.intersection(names):  # TOML forbids both: let the parser say so
-        return flatten(read(path))
+        return flatten(read_toml(path))
     return {key: value for table in tables for key, value in table.items()}
 
 

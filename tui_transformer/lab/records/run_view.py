@@ -31,8 +31,8 @@ from engine.runs.records import (
     TrainRecord,
     ValidationRecord,
 )
-from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
-from tui_transformer.lab.records.badges import Finding, findings
+from engine.runs.tail import MetricsHistory, Stamp, newest_lines, newest_records, stamp
+from tui_transformer.lab.records.badges import CheckFinding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
 POINTS = 1500  # train records kept for a chart; thinned at twice as many
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedSettings:
     """What a run's config says about how to show it."""
 
     task: TaskKind | None = TASKS["next-token"]  # None if the file is damaged
@@ -63,13 +63,13 @@ R = TypeVar("R", bound=RunFile)
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeResult:
     """A tested skill: its accuracy, in how many places, and the accuracy of guessing."""
 
     name: str
-    right: float  # share of its places
+    accuracy: float  # share of its places
     chance: float | None  # the same for guessing; None if unknown
-    what: str  # what must be remembered
+    description: str  # what must be remembered
     places: int = 0  # number of places tested; 0 if unknown
 
     @property
@@ -77,7 +77,7 @@ class Probe:
         """Whether its 95 % interval (Wilson 1927) lies above chance; not if chance is unknown."""
         if self.chance is None:
             return False
-        share, n, z = min(1.0, max(0.0, self.right)), self.places or FEW, 1.96
+        share, n, z = min(1.0, max(0.0, self.accuracy)), self.places or FEW, 1.96
         half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
         low = (share + z * z / (2 * n) - half) / (1 + z * z / n)
         return low > self.chance
@@ -109,7 +109,7 @@ class RunRow:
     control_id: int = 0
     checkpoint: str = ""
     study: StudyPlace = NO_STUDY
-    took: float | None = None  # seconds from its making to its end, if it finished in a study
+    wall_seconds: float | None = None  # seconds from its making to its end, if it finished in a study
 
     @property
     def name(self) -> str:
@@ -140,7 +140,7 @@ class RunView:
     log_every: int = 1  # steps between train records
     sample_at: int = 0  # the step of its next sample; 0: at the end
     sample_in: float | None = None  # seconds until then; None if unknown
-    over: bool = False  # whether it has finished
+    is_finished: bool = False  # whether it has finished
     settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
     unit: str = "character"  # unit a loss averages over
     # losses of perfect predictors in nats per unit, first the one `excess` refers to
@@ -156,18 +156,18 @@ class RunView:
     parameters: int = 0
     origin: Origin | None = None  # the checkpoint it started from; None for fresh weights
     memory_total: float | None = None
-    findings: tuple[Finding, ...] = ()
-    probes: tuple[Probe, ...] = ()
+    findings: tuple[CheckFinding, ...] = ()
+    probes: tuple[ProbeResult, ...] = ()
     samples: tuple[Sample, ...] = ()  # the newest first
     continues: bool = True  # whether a sample's text continues its prompt
     events: tuple[Event, ...] = ()
     log: tuple[str, ...] = ()  # not cleaned
-    before: tuple[str, ...] = ()  # the runs that a queued one waits for, the nearest to its turn first
+    runs_ahead: tuple[str, ...] = ()  # the runs that a queued one waits for, the nearest to its turn first
     wait: float | None = None  # about how many seconds; None if unknown
     problems: tuple[str, ...] = ()  # files that are damaged
 
 
-def averaged(loss: float, best: float | None) -> str:
+def averaged_score_text(loss: float, best: float | None) -> str:
     """The score of averaged weights beside the best: `1.2345, 0.0123 lower than best`."""
     if best is None:
         return f"{loss:.4f}"
@@ -179,26 +179,26 @@ def averaged(loss: float, best: float | None) -> str:
     return tr("{loss:.4f}, {by:.4f} higher than best", loss=loss, by=by)
 
 
-class Followed:
+class RunFollower:
     def __init__(self, path: Path) -> None:
         self._path, self._reader = path, RunReader(path)
-        self._metrics, self._pace = History(path, POINTS), Pace()
+        self._metrics, self._pace = MetricsHistory(path, POINTS), Pace()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
     def view(self, clock: float, row: RunRow, before: tuple[str, ...] = (), wait: float | None = None) -> RunView:
         """Return everything about a row's run, which waits for the runs `before` it."""
         reset, new = self._metrics.poll()
         if reset or new:
-            self._pace.take(new.train, reset=reset)
+            self._pace.add_records(new.train, reset=reset)
         metrics = self._metrics.metrics
         running = row.state == "running"
-        self._pace.see(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
-        since = self._cached("begun", "events.jsonl", begun_at, 0)
-        asked = self._cached("config", "config.toml", self._config, Asked())
+        self._pace.observe(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
+        since = self._cached("begun", "events.jsonl", attempt_start_step, 0)
+        asked = self._cached("config", "config.toml", self._config, RequestedSettings())
         task = asked.task
 
         def left(steps: int) -> float | None:
-            return self._pace.left(steps, row.step, since=since) if running else None
+            return self._pace.seconds_left(steps, row.step, since=since) if running else None
 
         sample_at = (row.step // asked.sample_every + 1) * asked.sample_every if asked.sample_every else row.steps
 
@@ -219,7 +219,7 @@ class Followed:
             log_every=asked.log_every,
             sample_at=sample_at if sample_at < row.steps else 0,
             sample_in=left(min(sample_at, row.steps)),
-            over=row.state == "finished",
+            is_finished=row.state == "finished",
             settings=asked.settings,
             unit=asked.unit,
             floors=data.floors,
@@ -242,7 +242,7 @@ class Followed:
             continues=task is None or task.continues,
             events=self._cached("events", "events.jsonl", _events, ()),
             log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
-            before=before,
+            runs_ahead=before,
             wait=wait,
             problems=tuple(problems),
         )
@@ -266,11 +266,11 @@ class Followed:
         missing: R | None = kind()
         return self._cached(kind.file, kind.file, read, missing)
 
-    def _config(self, path: Path) -> Asked:
+    def _config(self, path: Path) -> RequestedSettings:
         try:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
-            return Asked(task=None)
+            return RequestedSettings(task=None)
         steps = config.train.steps
         try:
             places = [1 + round(i / (RATES - 1) * (steps - 1)) for i in range(RATES)]
@@ -280,22 +280,24 @@ class Followed:
         every = config.evaluation.sample_every
         settings = tuple((key, value) for key, (_, value) in diff(RunConfig(), config).items())
         rest = (config.log.every, settings, config.unit)
-        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
+        return RequestedSettings(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
 
 
-def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:
+def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[ProbeResult, ...]:
     if last is None:
         return ()
     known = {probe.name: probe for probe in data.probes}
     about = [(name, right, known.get(name) or ProbeFacts(name=name)) for name, right in last.probes.items()]
-    return tuple(Probe(n, right, of.chance, of.description, last.probe_places.get(n, 0)) for n, right, of in about)
+    return tuple(
+        ProbeResult(n, right, of.chance, of.description, last.probe_places.get(n, 0)) for n, right, of in about
+    )
 
 
 def _events(path: Path) -> tuple[Event, ...]:
     return tuple(newest_records(path, Event, *EVENTS))
 
 
-def begun_at(events: Path) -> int:
+def attempt_start_step(events: Path) -> int:
     """Return the step at which a run's newest attempt began, from events.jsonl; 0 for the first."""
     steps = [event.step for event in _events(events) if event.event == "resumed"]
     return steps[-1] if steps else 0

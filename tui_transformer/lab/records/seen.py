@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.base.errors import InputError, listed
+from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
@@ -25,7 +25,7 @@ def why_not_seen(name: str, badges: Iterable[str]) -> str:
     )
 
 
-def turn(run: Path, badges: Iterable[str]) -> str:
+def toggle_seen(run: Path, badges: Iterable[str]) -> str:
     """Acknowledge all of a run's warnings, or take that back if all are; return what was done.
 
     `InputError`: it has none, or its notes cannot be written.
@@ -33,7 +33,7 @@ def turn(run: Path, badges: Iterable[str]) -> str:
     warnings = [name for name in worst_first(badges) if is_warning(name)]
     if not warnings:
         raise InputError(why_not_seen(run.name, badges))
-    words = listed(badge(name).word for name in warnings)
+    words = comma_separated(badge(name).word for name in warnings)
     if set(warnings) <= set(RunReader(run).notes.seen):
         write_notes(run, unsee=warnings)
         return tr("{name}: {badges} no longer marked as seen", name=run.name, badges=words)
@@ -41,14 +41,14 @@ def turn(run: Path, badges: Iterable[str]) -> str:
     return tr("{name}: {badges} marked as seen; press again to undo", name=run.name, badges=words)
 
 
-def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:
+def find_warnings(reader: RunReader, texts: Iterable[str]) -> list[str]:
     """Return the warnings of a run that are meant, each by its name or its word; `InputError`: it has no such one."""
     found, badges = [], RunFiles(reader.path).badges
     for text in texts:
         meant = next((name for name in badges if text.upper() in (name, badge(name).word)), None)
         if meant is None:
             has = (
-                tr("it has {badges}", badges=listed(badge(name).called for name in badges))
+                tr("it has {badges}", badges=comma_separated(badge(name).display_name for name in badges))
                 if badges
                 else tr("it has no badges")
             )

@@ -13,12 +13,12 @@ from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.lab.work.clusters import pending
+from tui_transformer.lab.work.clusters import pending_reason
 from tui_transformer.lab.work.record import SUFFIX
-from tui_transformer.lab.work.study import chain, read_study
+from tui_transformer.lab.work.study import read_study, stage_chain
 
 TIMING = english("timing")
-TOLD = 0.05  # share of a run after which its time so far says how long it takes
+MIN_SHARE = 0.05  # share of a run after which its time so far says how long it takes
 ASK, ANSWER = 30.0, 5.0  # seconds between two questions to Slurm, and to wait for the answer
 ROUGH = 5.0  # seconds to which the time left is rounded
 
@@ -80,7 +80,7 @@ class StudyRow:
         return next(state for state in ("paused", "starting", "handing-over") if state in states)
 
 
-def studies(runs_dir: Path, rows: Sequence[RunRow], totals: "Totals", now: float) -> tuple[StudyRow, ...]:
+def study_rows(runs_dir: Path, rows: Sequence[RunRow], totals: "RunTotals", now: float) -> tuple[StudyRow, ...]:
     """The studies that these runs belong to; `now` is the time of day in seconds."""
     found: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: (row.created, row.made, row.name)):
@@ -91,7 +91,7 @@ def studies(runs_dir: Path, rows: Sequence[RunRow], totals: "Totals", now: float
         variants = list(dict.fromkeys(run.study.variant for run in runs))
         ordered = tuple(sorted(runs, key=lambda run: (variants.index(run.study.variant), run.study.seed)))
         path = runs_dir / f"{name}{SUFFIX}"
-        total = max(len(runs), totals.of(path))
+        total = max(len(runs), totals.total(path))
         made.append(StudyRow(path, ordered, total, *_pace(ordered, total, now)))
     return tuple(made)
 
@@ -101,8 +101,8 @@ def _pace(runs: Sequence[RunRow], total: int, now: float) -> tuple[float | None,
     trains.
     """
     live = [run for run in runs if run.live]
-    took = [run.took for run in runs if run.took] or [
-        (now - run.made / 1e9) / run.share for run in live if run.state == "running" and run.share >= TOLD
+    took = [run.wall_seconds for run in runs if run.wall_seconds] or [
+        (now - run.made / 1e9) / run.share for run in live if run.state == "running" and run.share >= MIN_SHARE
     ]
     if not live or not took:
         return None, None
@@ -111,30 +111,30 @@ def _pace(runs: Sequence[RunRow], total: int, now: float) -> tuple[float | None,
     return left, len(live) * 3600 / each if each > 0 else None
 
 
-class Waits:
-    """What a study's workers wait for, by Slurm: its array has the study's name. Asked now and then."""
+class SlurmWaiting:
+    """What a study's workers wait for, by Slurm, whose array has the study's name; it is queried at intervals."""
 
     def __init__(self) -> None:
         self._said: dict[Path, tuple[float, str]] = {}
 
-    def of(self, study: StudyRow, now: float) -> str:
+    def reason(self, study: StudyRow, now: float) -> str:
         """`PENDING (Resources)`, in Slurm's words; "" if none waits, or Slurm does not say."""
         if study.finished == study.total or not (study.path.parent / f".{study.name}.slurm.sh").exists():
             return ""
         last, said = self._said.get(study.path, (-ASK, ""))
         if now - last >= ASK:
-            said = pending(study.name, ANSWER)
+            said = pending_reason(study.name, ANSWER)
             self._said[study.path] = now, said
         return said
 
 
-class Totals:
+class RunTotals:
     """How many runs a study will have, by its file; 0 if that cannot be read."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Stamp, int]] = {}
 
-    def of(self, path: Path) -> int:
+    def total(self, path: Path) -> int:
         now = stamp(path)
         if path not in self._known or self._known[path][0] != now:
             self._known[path] = now, _total(path)
@@ -143,18 +143,20 @@ class Totals:
 
 def _total(path: Path) -> int:
     try:
-        check_name(path.name.removesuffix(SUFFIX))  # it comes from a run's file: it must not lead elsewhere
+        check_name(path.name.removesuffix(SUFFIX))  # it comes from a run's file, and must not lead out of the folder
         study = read_study(path)
     except (InputError, OSError):
         return 0
-    stages = sum(len(chain(study.stages, variant.stages)) for variant in study.variants)
+    stages = sum(len(stage_chain(study.stages, variant.stages)) for variant in study.variants)
     return stages * len(study.seeds)
 
 
-def tree(rows: Sequence[RunRow], studies: Sequence[StudyRow], opened: Collection[Path]) -> list[RunRow | StudyRow]:
-    """The runs, those of a study under it in the place of the first; not those of a study that is not opened.
+def visible_rows(
+    rows: Sequence[RunRow], studies: Sequence[StudyRow], opened: Collection[Path]
+) -> list[RunRow | StudyRow]:
+    """The rows to show: a study stands in the place of its first run, with its runs below it if it is opened.
 
-    Before all of them are the studies that have no runs yet.
+    Studies that have no runs yet come first.
     """
     of = {run.path: study for study in studies for run in study.runs}
     lines: dict[Path, RunRow | StudyRow] = {study.path: study for study in studies if not study.runs}

@@ -10,49 +10,49 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from engine.base.clean import clean
-from engine.config.measures import MEASURE
+from engine.config.measures import MEASURES_BY_KEY
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Floor
 from engine.runs.tail import Metrics
-from tui_transformer.lab.analysis.curves import Curves
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import StudyFile
-from tui_transformer.lab.analysis.groups import Grouping, other
+from tui_transformer.lab.analysis.curves import MetricsReader
+from tui_transformer.lab.analysis.entry import RunEntry
+from tui_transformer.lab.analysis.folder import RequestedStudy
+from tui_transformer.lab.analysis.groups import Grouping, differing_part
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult
 
 
 @dataclass(frozen=True)
 class ReportContext:
     """The input of every section: runs by variant, their measurements, and the language to use."""
 
-    standings: tuple[VariantResult, ...]  # every variant beside its baseline; the baseline first
-    studies: Mapping[str, StudyFile]  # the named studies, by name
+    results: tuple[VariantResult, ...]  # every variant beside its baseline; the baseline first
+    studies: Mapping[str, RequestedStudy]  # the named studies, by name
     metrics: Mapping[Path, Metrics]  # of each run
     language: Language  # of its words
-    drawn: Language  # of its pictures; differs if this machine lacks the first one's letters
+    picture_language: Language  # of its pictures; differs if this machine lacks the first one's letters
     _facts: dict[Path, DataFacts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def runs(self) -> tuple[Entry, ...]:
-        return tuple(run for standing in self.standings for run in standing.runs)
+    def runs(self) -> tuple[RunEntry, ...]:
+        return tuple(run for standing in self.results for run in standing.runs)
 
     @property
     def several(self) -> bool:
-        return len(self.standings) > 1
+        return len(self.results) > 1
 
     @cached_property
-    def first(self) -> VariantResult:
+    def representative(self) -> VariantResult:
         """The representative variant: the baseline, or the first."""
-        return next((s for s in self.standings if s.is_baseline), self.standings[0])
+        return next((s for s in self.results if s.is_baseline), self.results[0])
 
     @cached_property
     def parts(self) -> tuple[tuple[VariantResult, ...], ...]:
         """Variants grouped by measure: each part has one corpus, unit, context and stride."""
         parts: list[list[VariantResult]] = []
-        for standing in self.standings:
+        for standing in self.results:
             run = standing.group.representative
-            found = next((p for p in parts if not other(run, p[0].group.representative)), None)
+            found = next((p for p in parts if not differing_part(run, p[0].group.representative)), None)
             parts.append([standing]) if found is None else found.append(standing)
         return tuple(map(tuple, parts))
 
@@ -67,16 +67,16 @@ class ReportContext:
 
     def name(self, standing: VariantResult) -> str:
         """A variant's name, with its study's if there are several."""
-        several = len({s.group.study for s in self.standings}) > 1
+        several = len({s.group.study for s in self.results}) > 1
         return standing.group.title if several else standing.name
 
-    def facts(self, run: Entry) -> DataFacts:
+    def facts(self, run: RunEntry) -> DataFacts:
         """data.json of a run, read once."""
         if run.path not in self._facts:
             self._facts[run.path] = RunReader(run.path).data
         return self._facts[run.path]
 
-    def floor(self, run: Entry) -> Floor | None:
+    def floor(self, run: RunEntry) -> Floor | None:
         """The floor that its excess refers to."""
         return next(iter(self.facts(run).floors), None)
 
@@ -86,28 +86,31 @@ class ReportContext:
 
     # Its words
 
-    def say(self, key: str, /, **values: Any) -> str:
-        return self.language.say(key, **values)
+    def format_phrase(self, key: str, /, **values: Any) -> str:
+        return self.language.format_phrase(key, **values)
 
     def sentences(self, parts: Iterable[str]) -> str:
-        return self.say("join.sentence").join(part for part in parts if part)
+        return self.format_phrase("join.sentence").join(part for part in parts if part)
 
     def bracketed(self, text: str, facts: str) -> str:
         """`text (facts)`; the text alone without facts."""
-        return self.say("bracketed", text=text, facts=facts) if facts else text
+        return self.format_phrase("bracketed", text=text, facts=facts) if facts else text
 
     def names(self, standings: Iterable[VariantResult]) -> str:
-        return self.language.joined(map(self.name, standings))
+        return self.language.join_list(map(self.name, standings))
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Return a table's headings; a measure without a phrase is headed by its name."""
-        phrases, word = self.language.phrases, self.language.word
-        return tuple(self.say(f"head.{key}") if f"head.{key}" in phrases else word(MEASURE[key].name) for key in keys)
+        phrases, word = self.language.phrases, self.language.translate_term
+        return tuple(
+            self.format_phrase(f"head.{key}") if f"head.{key}" in phrases else word(MEASURES_BY_KEY[key].name)
+            for key in keys
+        )
 
 
-def gather(
-    entries: Sequence[Entry],
-    studies: Mapping[str, StudyFile],
+def read_context(
+    entries: Sequence[RunEntry],
+    studies: Mapping[str, RequestedStudy],
     language: Language,
     drawn: Language,
     pinned: Path | None = None,
@@ -118,8 +121,8 @@ def gather(
     """
     if pinned is None and len(entries) > 1 and not studies:
         pinned = entries[0].path
-    standings = VariantResults().of(Grouping().of(entries), studies, pinned)
-    return ReportContext(standings, studies, Curves().read([entry.path for entry in entries]), language, drawn)
+    standings = VariantEvaluator().evaluate(Grouping().group(entries), studies, pinned)
+    return ReportContext(standings, studies, MetricsReader().read([entry.path for entry in entries]), language, drawn)
 
 
 # Names without their folders: a report does not reveal where its author keeps things.
@@ -128,7 +131,7 @@ _LEFT_OUT = ("--runs-dir", "--data-dir", "--out")  # paths are up to whoever rep
 _QUOTED_PATH = re.compile(r"""(?<=["'])(?:~|[A-Za-z]:)?[\\/][^"'\n]*(?=["'])""")
 
 
-def corpus_name(run: Entry) -> str:
+def corpus_name(run: RunEntry) -> str:
     return base_name(run.corpus)
 
 
@@ -143,7 +146,7 @@ def base_name(path: str) -> str:
     return ",".join(map(last, path.split(",")))
 
 
-def command_line(command: str) -> str:
+def portable_command(command: str) -> str:
     """A recorded command line, shell-quoted, without folders; unchanged if it cannot be parsed."""
     try:
         words = iter(shlex.split(command))

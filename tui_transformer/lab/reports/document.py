@@ -55,7 +55,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerdictParagraph:
     """The first paragraph of a report; an `alarm` says that something makes a score void."""
 
     spans: Spans
@@ -68,15 +68,15 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     text: str
     strong: bool = False
     code: bool = False
 
 
-def cells(texts: Iterable[str], *, strong: bool = False) -> tuple[Cell, ...]:
+def cells(texts: Iterable[str], *, strong: bool = False) -> tuple[TableCell, ...]:
     """A row of texts; empty ones become dashes."""
-    return tuple(Cell(text or NONE, strong) for text in texts)
+    return tuple(TableCell(text or NONE, strong) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Table:
 
     caption: str
     heads: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     align: str
     note: str = ""
 
@@ -116,7 +116,7 @@ class Listing:
     long: bool = False
 
 
-Block = Heading | Paragraph | Verdict | Bullets | Table | Figure | Formula | Listing
+Block = Heading | Paragraph | VerdictParagraph | Bullets | Table | Figure | Formula | Listing
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from engine.base.errors import InputError, reason, refused
+from engine.base.errors import InputError, reason, write_error
 from engine.base.language import tr
 from tui_transformer.lab.reports.figures.style import FOLDER
 from tui_transformer.lab.reports.formats import FORMATS
 
 REPORTS = frozenset(kind.file for kind in FORMATS.values())
 # The pictures, and what compiling a report leaves beside it.
-OURS = re.compile(
+REPORT_FILE = re.compile(
     rf"{FOLDER}(?:/(?:model|curves|ablation|distance)(?:-\d+)?\.(?:svg|png))?\Z"
     r"|report\.(?:aux|log|out|pdf|toc|fls|fdb_latexmk|synctex\.gz|xdv)\Z"
 )
@@ -29,7 +29,7 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
         if folder.is_dir():
             for path in sorted(folder.rglob("*")):
                 name = path.relative_to(folder).as_posix()
-                if name not in REPORTS and not OURS.match(name) and not STAGED.match(path.name):
+                if name not in REPORTS and not REPORT_FILE.match(name) and not STAGED.match(path.name):
                     raise InputError(
                         tr(
                             "--out {folder}: contains {path}, which is not part of a report; name a new or empty "
@@ -41,24 +41,24 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
         elif folder.exists() or folder.is_symlink():
             raise InputError(tr("--out {folder}: is a file; a report needs a folder", folder=shown))
         folder.mkdir(parents=True, exist_ok=True)
-        _put(files, folder)
+        _replace_files(files, folder)
         pictures = folder / FOLDER
         if pictures.is_dir() and not any((folder / name).exists() for name in REPORTS - files.keys()):
             for path in sorted(pictures.iterdir()):
                 name = path.relative_to(folder).as_posix()
-                if OURS.match(name) and name not in files:
+                if REPORT_FILE.match(name) and name not in files:
                     path.unlink()
     except OSError as error:
         name = Path(error.filename or folder).name
         staged = STAGED.match(name)
         name = staged["name"] if staged else name
-        raise refused(tr("--out {folder}: {name} cannot be written", folder=shown, name=name), error) from None
+        raise write_error(tr("--out {folder}: {name} cannot be written", folder=shown, name=name), error) from None
     except ValueError as error:  # a zero byte in its name
         raise InputError(f"--out {shown!r}: {reason(error)}") from None
     return sorted(folder / name for name in files)
 
 
-def _put(files: Mapping[str, bytes], folder: Path) -> None:
+def _replace_files(files: Mapping[str, bytes], folder: Path) -> None:
     """Put all files in place or, if one cannot be written, none: the older report is restored.
 
     All are written before the first moves into place. The main file is the first to go and the last to return, so an

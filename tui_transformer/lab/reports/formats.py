@@ -14,14 +14,14 @@ from tui_transformer.lab.escaping import (
     markdown_prose,
     markdown_text,
 )
-from tui_transformer.lab.reports.document import Cell, Document, Figure, Table, typeset
-from tui_transformer.lab.reports.figures.style import PNG, SVG, Image, beside
-from tui_transformer.lab.template import Filters, filled
+from tui_transformer.lab.reports.document import Document, Figure, Table, TableCell, typeset
+from tui_transformer.lab.reports.figures.style import PNG, SVG, Image, image_files
+from tui_transformer.lab.template import Filters, render_template
 
 # What xelatex draws with the fonts of ctex: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
 # This program's own symbols, with the packages that a report loads.
-MORE = {
+LATEX_SYMBOLS = {
     "⊕": r"$\oplus$",
     "Σ": r"$\Sigma$",
     "≈": r"$\approx$",
@@ -50,8 +50,8 @@ def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes
         "cell": _cell,
         "chomp": lambda block: block.rstrip("\n"),
     }
-    page = filled("reports", "report.md.j2", inline, filters, document=document)
-    return {"report.md": page.encode("utf-8")} | beside(images)
+    page = render_template("reports", "report.md.j2", inline, filters, document=document)
+    return {"report.md": page.encode("utf-8")} | image_files(images)
 
 
 def inline(text: str) -> str:
@@ -62,7 +62,7 @@ def _strong(words: str) -> str:
     return f"**{words}**" if words.strip() else words
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     if cell.code:  # in a table a pipe ends the cell, even within code
         return markdown_code(cell.text) if not set(cell.text) & set("`|") else markdown_text(cell.text)
     text = inline(cell.text)
@@ -79,7 +79,7 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
         "picture": lambda figure: svg_of(images[figure.name][SVG], figure),
     }
     escaped = lambda text: escape(typeset(clean_line(text)))
-    page = filled("reports", "report.html.j2", escaped, filters, document=document)
+    page = render_template("reports", "report.html.j2", escaped, filters, document=document)
     return {"report.html": page.encode("utf-8")}
 
 
@@ -116,8 +116,8 @@ def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     writer = _Writer(chinese=chinese)
     filters: Filters = {"plain": clean_line, "code": writer.code, "listing": writer.listing, "cell": writer.cell}
     given = {"document": document, "chinese": chinese, "layout": _layout}
-    page = filled("reports", "report.tex.j2", writer.text, filters, BRACKETS, **given)
-    return {"report.tex": page.encode("utf-8")} | beside(images)
+    page = render_template("reports", "report.tex.j2", writer.text, filters, BRACKETS, **given)
+    return {"report.tex": page.encode("utf-8")} | image_files(images)
 
 
 class _Writer:
@@ -130,7 +130,7 @@ class _Writer:
     def _letter(self, character: str) -> str:
         if self.chinese and _IDEOGRAPHS.match(character):
             return character
-        return MORE.get(character) or latex_text(character)
+        return LATEX_SYMBOLS.get(character) or latex_text(character)
 
     def _breakable(self, words: str, after: str, command: str = r"\hspace{0pt}") -> str:
         """Return text that may break after any of the characters in `after`."""
@@ -149,7 +149,7 @@ class _Writer:
             lines.append(indent + self._breakable(stripped, "".join(signs)) + r"\strut")
         return "\\\\\n".join(lines)
 
-    def cell(self, cell: Cell, wrap: bool) -> str:
+    def cell(self, cell: TableCell, wrap: bool) -> str:
         words = clean_line(cell.text)
         if cell.code and wrap and len(words) > 30 and words.isalnum():  # a hash may be broken anywhere
             return r"\texttt{" + r"\hspace{0pt}".join(map(self.text, words)) + "}"
@@ -190,7 +190,7 @@ def _layout(found: Table) -> tuple[str, str, list[bool]]:
 
 def _widest(found: Table, column: int) -> float:
     """A column's width in characters; a Chinese character is two, a monospaced one over one."""
-    cells = [Cell(found.heads[column], strong=True), *(row[column] for row in found.rows)]
+    cells = [TableCell(found.heads[column], strong=True), *(row[column] for row in found.rows)]
     letters = (sum(1.0 if ord(c) < 0x2E80 else 2.0 for c in clean_line(cell.text)) for cell in cells)
     factors = (1.12 if cell.code else 1.06 if cell.strong else 1.0 for cell in cells)
     return max(factor * count for factor, count in zip(factors, letters, strict=True))

@@ -6,7 +6,7 @@ Every formula matches `engine.model` term by term; none contains text from users
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.config.model import ModelConfig, numbered, parts_of
+from engine.config.model import ModelConfig, active_parts, layer_ranges
 from engine.config.schema import RunConfig
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
 from engine.config.visibility import reach_of, self_attention
@@ -46,14 +46,14 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
             found[kind].setdefault((formula.latex, formula.what), (formula, []))[1].append(name)
     for formula, names in (having for same_kind in found.values() for having in same_kind.values()):
         if len(names) < len(variants):
-            what = language.say("formula.of", what=formula.what, names=language.joined(names))
+            what = language.format_phrase("formula.of", what=formula.what, names=language.join_list(names))
             formula = replace(formula, what=what)
         yield formula
     if config.task.uses("model.classes", config):
-        yield Formula(language.say("formula.loss.class"), CLASS_LOSS)
+        yield Formula(language.format_phrase("formula.loss.class"), CLASS_LOSS)
         return
     context = "source" if config.model.architecture == "encoder-decoder" else "past"
-    yield Formula(language.say(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
+    yield Formula(language.format_phrase(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
 
 
 def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula]]:
@@ -61,23 +61,23 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     code = language.code
     norm = NORMS[m.norm]
     alike: dict[tuple[str, Formula], list[int]] = {}
-    for layer, places in m.kinds(m.n_layers):
+    for layer, places in m.layer_kinds(m.n_layers):
         for found in _of_layer(layer, language):
             alike.setdefault(found, []).extend(places)
     for (kind, formula), layers in alike.items():
         what = formula.what
         if len(layers) < m.n_layers:
-            which = language.say(
-                "formula.layers" if len(layers) > 1 else "formula.layer", which=numbered(sorted(layers))
+            which = language.format_phrase(
+                "formula.layers" if len(layers) > 1 else "formula.layer", which=layer_ranges(sorted(layers))
             )
-            what = language.say("formula.of", what=what, names=which)
+            what = language.format_phrase("formula.of", what=what, names=which)
         yield kind, replace(formula, what=what)
-    steps = [(len(places), self_attention(layer).reach(1)) for layer, places in m.kinds(m.n_layers)]
+    steps = [(len(places), self_attention(layer).reach(1)) for layer, places in m.layer_kinds(m.n_layers)]
     if (reached := reach_of(m)) is not None:
         sum_ = " + ".join(rf"{n} \cdot {step}" for n, step in steps)
         general = rf"L \cdot {steps[0][1]} = " if len(steps) == 1 else ""
         reach = rf"\text{{reach}} = {general}{sum_} = {reached}"
-        yield "reach", Formula(language.say("formula.reach"), reach)
+        yield "reach", Formula(language.format_phrase("formula.reach"), reach)
     if latex := norm.formula(m):
         yield "norm", Formula(norm.title[code], latex, norm.citation)
 
@@ -91,10 +91,13 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     }[m.norm_placement]
     placed = m.norm_placement if norm.symbol else "none"
     if not m.parallel:  # whose own formula is the layer's
-        yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
+        yield "layer", Formula(language.format_phrase(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
     inside = ACTIVATIONS[m.activation].formula(m)
-    yield "feed-forward", Formula(language.say("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
-    for row in parts_of(m).values():
+    yield (
+        "feed-forward",
+        Formula(language.format_phrase("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI),
+    )
+    for row in active_parts(m).values():
         yield "part", Formula(row.title[code], row.formula(m), row.citation)
 
 
@@ -103,18 +106,18 @@ def _of_layer(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     code = language.code
     attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
     # A head's output, with the pre-softmax score of query i with key j if there is one.
-    paper = VASWANI if attention.scores else attention.citation
-    kind = "attention" if attention.scores else "linear"
+    paper = VASWANI if attention.has_scores else attention.citation
+    kind = "attention" if attention.has_scores else "linear"
     yield kind, Formula(attention.title[code], attention.formula(m), paper)
-    if attention.scores:
+    if attention.has_scores:
         paper = "" if attention.citation == VASWANI else attention.citation
-        yield "visible", Formula(attention.seen_title[code], _seen(m, m.causal), paper)
+        yield "visible", Formula(attention.visible_title[code], _seen(m, m.causal), paper)
         if m.architecture == "encoder-decoder":  # the encoder of two stacks is never causal
-            title = language.say("formula.visible-source")
+            title = language.format_phrase("formula.visible-source")
             yield "visible-source", Formula(title, _seen(m, False).replace("T", "T_s"))
     if latex := position.formula(m):
         yield "position", Formula(position.title[code], latex, position.citation)
 
 
 def _seen(m: ModelConfig, causal: bool) -> str:
-    return rf"S_i = \left\{{ j \mid {ATTENTIONS[m.attention].seen(m, causal)} \right\}}"
+    return rf"S_i = \left\{{ j \mid {ATTENTIONS[m.attention].visible_formula(m, causal)} \right\}}"

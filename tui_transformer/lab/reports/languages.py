@@ -9,13 +9,13 @@ from tui_transformer.lab.analysis import language as comparison
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.languages import LANGUAGES
 
-__all__ = ["LANGUAGES", "language"]
+__all__ = ["LANGUAGES", "load_report_language"]
 
 
 @cache
-def language(code: str) -> Language:
+def load_report_language(code: str) -> Language:
     """Return one of `LANGUAGES`."""
-    base = comparison.language(code)
-    phrases, words = comparison.read(Path(__file__).parent / "phrases" / f"{code}.toml")
-    aims = {name: base.word(task.aim) for name, task in TASKS.items()}
+    base = comparison.load_language(code)
+    phrases, words = comparison.read_phrases(Path(__file__).parent / "phrases" / f"{code}.toml")
+    aims = {name: base.translate_term(task.aim) for name, task in TASKS.items()}
     return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **aims, **words})

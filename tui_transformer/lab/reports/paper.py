@@ -19,14 +19,14 @@ from pathlib import Path
 
 from engine.base.command_line import PROGRAM
 from engine.base.release import version
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEMES, VASWANI, Scheme
 from engine.runs.reader import RunReader
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.reports.context import ReportContext, gather
+from tui_transformer.lab.reports.context import ReportContext, read_context
 from tui_transformer.lab.reports.document import (
     Block,
     Bullets,
@@ -39,12 +39,12 @@ from tui_transformer.lab.reports.document import (
     Math,
     Paragraph,
     Spans,
-    Verdict,
+    VerdictParagraph,
 )
-from tui_transformer.lab.reports.figures.style import PNG, Image, chinese_font, rendered
+from tui_transformer.lab.reports.figures.style import PNG, Image, chinese_font, render
 from tui_transformer.lab.reports.formats import latex
 from tui_transformer.lab.reports.formulas import formulas
-from tui_transformer.lab.reports.languages import language as language_of
+from tui_transformer.lab.reports.languages import load_report_language as language_of
 from tui_transformer.lab.reports.sections.closing import environment, limits, made_with
 from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
 from tui_transformer.lab.reports.sections.results import probing, results, texts, training
@@ -82,16 +82,16 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Words:
+class PaperPhrases:
     """The text of a language beside the phrases of every report."""
 
     sentences: Mapping[str, str]  # with named gaps
     prose: Mapping[str, str]  # with formulas between dollars
 
-    def say(self, key: str, /, **values: object) -> str:
+    def format_phrase(self, key: str, /, **values: object) -> str:
         return self.sentences[key].format(**values)
 
-    def tell(self, key: str) -> Paragraph:
+    def prose_paragraph(self, key: str) -> Paragraph:
         """Return a paragraph whose formulas are set as such."""
         spans: list[Inline] = []
         for i, piece in enumerate(MATH.split(self.prose[key])):
@@ -100,28 +100,29 @@ class Words:
         return Paragraph(tuple(spans))
 
 
-def _table(name: str) -> Mapping[str, Mapping[str, str]]:
+def _read_toml(name: str) -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 @cache
-def words(code: str) -> Words:
-    found = _table(f"phrases/paper-{code}.toml")
-    return Words(found["say"], found["text"])
+def paper_phrases(code: str) -> PaperPhrases:
+    found = _read_toml(f"phrases/paper-{code}.toml")
+    return PaperPhrases(found["say"], found["text"])
 
 
 @cache
 def pseudocode() -> Mapping[str, Mapping[str, str]]:
     """Return the pseudocode of each scheme by setting and name, and of each part under `PARTS`."""
     return {
-        key: {name: text.strip("\n") for name, text in rows.items()} for key, rows in _table("pseudocode.toml").items()
+        key: {name: text.strip("\n") for name, text in rows.items()}
+        for key, rows in _read_toml("pseudocode.toml").items()
     }
 
 
 @cache
 def references() -> Mapping[str, str]:
     """Return each paper by its citation."""
-    return {key: str(text) for key, text in _table("references.toml").items()}
+    return {key: str(text) for key, text in _read_toml("references.toml").items()}
 
 
 def citations(text: str) -> list[str]:
@@ -130,19 +131,19 @@ def citations(text: str) -> list[str]:
 
 
 def paper(
-    entry: Entry, package: Package, code: str
+    entry: RunEntry, package: Package, code: str
 ) -> tuple[Document, Mapping[str, bytes], Mapping[str, Image], bytes | None]:
     """Return a run's report, its LaTeX files, its pictures and, where this machine has the program, its PDF."""
     spoken, font = language_of(code), chinese_font()
     drawn = spoken if font else language_of("en")
-    context = gather([entry], {}, spoken, drawn)
-    document = written(context, package)
-    images = {figure.name: rendered(figure.draw, font, (PNG,)) for figure in document.figures}
+    context = read_context([entry], {}, spoken, drawn)
+    document = paper_document(context, package)
+    images = {figure.name: render(figure.draw, font, (PNG,)) for figure in document.figures}
     files = latex(document, images)
-    return document, files, images, compiled(files, code)
+    return document, files, images, compile_pdf(files, code)
 
 
-def compiled(files: Mapping[str, bytes], code: str) -> bytes | None:
+def compile_pdf(files: Mapping[str, bytes], code: str) -> bytes | None:
     """Compile a report, twice for its table of contents; None if the program is missing or fails."""
     engine = shutil.which(ENGINES[code])
     if engine is None:
@@ -161,46 +162,55 @@ def compiled(files: Mapping[str, bytes], code: str) -> bytes | None:
             return None
 
 
-def written(context: ReportContext, package: Package) -> Document:
+def paper_document(context: ReportContext, package: Package) -> Document:
     """Return the report of a single run, with the sections of a course sheet."""
-    run, say = context.first.group.representative, words(context.language.code).say
+    run, say = context.representative.group.representative, paper_phrases(context.language.code).format_phrase
     config = config_of(run)
     assert config is not None  # its package was refused otherwise
     blocks: list[Block] = [
-        Verdict((say("declaration", version=version(), name=run.name),)),
+        VerdictParagraph((say("declaration", version=version(), name=run.name),)),
         Paragraph((say("author"),)),
     ]
-    if context.language is not context.drawn:
-        blocks.append(Paragraph((context.say("figures-in-english"),)))
+    if context.language is not context.picture_language:
+        blocks.append(Paragraph((context.format_phrase("figures-in-english"),)))
     for section in (_introduction, _related, _architecture, _implementation, _setup, _results, _repeat, _conclusion):
         blocks += section(context, config, package)
     blocks.append(Heading(say("section.references")))
-    found = cited(repr(blocks), config)
+    found = cited_papers(repr(blocks), config)
     blocks += [Paragraph((say("reference", n=i, text=text),)) for i, text in enumerate(found, 1)]
     blocks += made_with(context)
     numbered = (context.language.phrases["numbered.figure"], context.language.phrases["numbered.table"])
-    subtitle = context.language.counted("subtitle", 1, corpora=context.language.joined(context.corpora))
+    subtitle = context.language.format_count("subtitle", 1, corpora=context.language.join_list(context.corpora))
     title = say("title", name=run.name)
-    return Document(title, subtitle, context.say("html-language"), context.say("contents"), *numbered, tuple(blocks))
+    return Document(
+        title,
+        subtitle,
+        context.format_phrase("html-language"),
+        context.format_phrase("contents"),
+        *numbered,
+        tuple(blocks),
+    )
 
 
 def _introduction(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run = words(context.language.code), context.first.group.representative
-    yield Heading(own.say("section.introduction"))
-    yield own.tell("introduction.1")
-    yield own.tell("introduction.2")
-    yield Heading(own.say("section.goals"), 2)
+    own, run = paper_phrases(context.language.code), context.representative.group.representative
+    yield Heading(own.format_phrase("section.introduction"))
+    yield own.prose_paragraph("introduction.1")
+    yield own.prose_paragraph("introduction.2")
+    yield Heading(own.format_phrase("section.goals"), 2)
     parameters = f"{run.parameters:,}" if run.parameters is not None else "?"
     goals = (
-        own.say("goal.size", kind=_kind(context, config), parameters=parameters),
-        own.say("goal.run", corpus=context.language.joined(context.corpora), steps=f"{config.train.steps:,}"),
-        own.say("goal.repeat", seed=config.seed),
+        own.format_phrase("goal.size", kind=_kind(context, config), parameters=parameters),
+        own.format_phrase(
+            "goal.run", corpus=context.language.join_list(context.corpora), steps=f"{config.train.steps:,}"
+        ),
+        own.format_phrase("goal.repeat", seed=config.seed),
     )
     yield Bullets(tuple((goal,) for goal in goals))
 
 
 def _kind(context: ReportContext, config: RunConfig) -> str:
-    return context.say(f"model.{config.model.architecture}")
+    return context.format_phrase(f"model.{config.model.architecture}")
 
 
 def _chosen(config: RunConfig) -> dict[str, list[str]]:
@@ -217,127 +227,145 @@ def _chosen(config: RunConfig) -> dict[str, list[str]]:
 
 
 def _related(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, language = words(context.language.code), context.language
-    yield Heading(own.say("section.related"))
-    yield own.tell("related.1")
+    own, language = paper_phrases(context.language.code), context.language
+    yield Heading(own.format_phrase("section.related"))
+    yield own.prose_paragraph("related.1")
     items: list[Spans] = []
     for key, names in _chosen(config).items():
-        kind = own.say(f"kind.{key}")
+        kind = own.format_phrase(f"kind.{key}")
         for name in names:
             if (row := SCHEMES[key][name]).citation:
                 items.append((_about(own, language, context.bracketed(kind, name), row, row.sentence),))
-    for name, part in parts_of(config.model).items():
+    for name, part in active_parts(config.model).items():
         value = getattr(config.model, name)
         sentence = part.options.get(value, part.sentence) if isinstance(value, str) else part.sentence
-        items.append((_about(own, language, language.word(part.words), part, sentence),))
+        items.append((_about(own, language, language.translate_term(part.display_name), part, sentence),))
     yield Bullets(tuple(items))
     others = []
     for key, names in _chosen(config).items():
         rows = {name: row for name, row in SCHEMES[key].items() if name not in names and row.citation}
-        said = [own.say("other", name=name, citation=row.citation) for name, row in rows.items()]
+        said = [own.format_phrase("other", name=name, citation=row.citation) for name, row in rows.items()]
         if said:
-            others.append((own.say("related.others", kind=own.say(f"kind.{key}"), others=language.joined(said)),))
+            others.append(
+                (
+                    own.format_phrase(
+                        "related.others", kind=own.format_phrase(f"kind.{key}"), others=language.join_list(said)
+                    ),
+                )
+            )
     yield Bullets(tuple(others))
 
 
-def _about(own: Words, language: Language, title: str, row: Scheme, sentence: str) -> str:
-    return own.say("related.used", title=title, sentence=language.word(sentence), citation=row.citation)
+def _about(own: PaperPhrases, language: Language, title: str, row: Scheme, sentence: str) -> str:
+    return own.format_phrase(
+        "related.used", title=title, sentence=language.translate_term(sentence), citation=row.citation
+    )
 
 
 # The model, derived
 
 
 def _architecture(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, m = words(context.language.code), config.model
-    yield Heading(own.say("section.architecture"))
+    own, m = paper_phrases(context.language.code), config.model
+    yield Heading(own.format_phrase("section.architecture"))
     described = list(model(context))
     formal = next(i for i, block in enumerate(described) if isinstance(block, Heading) and block.level == 2)
     yield from described[1:formal]  # the shape, the picture, the sizes
     yield described[formal + 1]  # the notation
-    kinds = [kind for kind, _ in m.kinds()]
-    scored = [kind for kind in kinds if ATTENTIONS[kind.attention].scores]
+    kinds = [kind for kind, _ in m.layer_kinds()]
+    scored = [kind for kind in kinds if ATTENTIONS[kind.attention].has_scores]
     attentions, found = pseudocode()["model.attention"], _Formulas(context, config)
     if scored:
-        yield Heading(own.say("section.scores"), 2)
-        yield own.tell("scores.1")
-        yield own.tell("scores.2") if any(POSITIONS[k.position].scaled for k in scored) else own.tell("scores.t5")
-        yield from found.of(lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), scored)
-        yield Heading(own.say("section.seen"), 2)
+        yield Heading(own.format_phrase("section.scores"), 2)
+        yield own.prose_paragraph("scores.1")
+        yield (
+            own.prose_paragraph("scores.2")
+            if any(POSITIONS[k.position].scaled for k in scored)
+            else own.prose_paragraph("scores.t5")
+        )
+        yield from found.by_layer_kind(
+            lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), scored
+        )
+        yield Heading(own.format_phrase("section.seen"), 2)
         for name in dict.fromkeys(kind.attention for kind in scored):
-            yield own.tell(f"seen.{name}")
+            yield own.prose_paragraph(f"seen.{name}")
         yield from found.seen()
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in scored))
     if len(scored) < len(kinds):
-        yield Heading(own.say("section.linear"), 2)
-        yield own.tell("linear.1")
+        yield Heading(own.format_phrase("section.linear"), 2)
+        yield own.prose_paragraph("linear.1")
         linear = [kind for kind in kinds if kind not in scored]
-        yield from found.of(lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), linear)
+        yield from found.by_layer_kind(
+            lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), linear
+        )
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in linear))
-    yield Heading(own.say("section.heads"), 2)
-    yield own.tell("heads.1")
+    yield Heading(own.format_phrase("section.heads"), 2)
+    yield own.prose_paragraph("heads.1")
     if m.kv_heads != m.n_heads:
-        yield Paragraph((own.say("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
+        yield Paragraph((own.format_phrase("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
     yield Formula(
-        own.say("section.heads"),
+        own.format_phrase("section.heads"),
         r"\operatorname{MHA}(x) = \left[\, o^{(1)} ;\; \ldots ;\; o^{(H)} \,\right] W_O, \qquad H = "
         rf"{m.n_heads}, \; d_h = {m.head_width}",
         VASWANI,
     )
     if m.architecture == "encoder-decoder":
         yield from _two_stacks(context, own)
-    yield Heading(own.say("section.positions"), 2)
+    yield Heading(own.format_phrase("section.positions"), 2)
     for name in m.positions:
-        yield own.tell(f"position.{name}")
-    yield from found.of(lambda k: (POSITIONS[k.position].title, POSITIONS[k.position].formula(k)), kinds)
+        yield own.prose_paragraph(f"position.{name}")
+    yield from found.by_layer_kind(lambda k: (POSITIONS[k.position].title, POSITIONS[k.position].formula(k)), kinds)
     yield from _listed("model.position", m.positions)
-    yield Heading(own.say("section.feed-forward"), 2)
-    yield own.tell("feed-forward.1")
+    yield Heading(own.format_phrase("section.feed-forward"), 2)
+    yield own.prose_paragraph("feed-forward.1")
     yield from found.named("feed-forward")
     yield from _listed("model.activation", [m.activation])
-    yield Heading(own.say("section.residual"), 2)
-    yield own.tell("residual.1" if m.residual else "residual.none")
-    yield own.tell(f"norm.{m.norm}")
+    yield Heading(own.format_phrase("section.residual"), 2)
+    yield own.prose_paragraph("residual.1" if m.residual else "residual.none")
+    yield own.prose_paragraph(f"norm.{m.norm}")
     if m.norm != "none":
-        yield own.tell(f"norm.{m.norm_placement}")
+        yield own.prose_paragraph(f"norm.{m.norm_placement}")
     if m.norm != "none" and m.final_norm:
-        yield own.tell("norm.final")
+        yield own.prose_paragraph("norm.final")
     yield from found.named("norm", "layer")
     yield from _listed("model.norm", [m.norm])
-    if parts := parts_of(m):
-        yield Heading(own.say("section.parts"), 2)
+    if parts := active_parts(m):
+        yield Heading(own.format_phrase("section.parts"), 2)
         for name, row in parts.items():
             value = getattr(m, name)
             sentence = row.options.get(value, row.sentence) if isinstance(value, str) else row.sentence
-            said = context.language.word(sentence)
-            yield Paragraph((said[:1].upper() + said[1:] + context.say("full-stop"),))
+            said = context.language.translate_term(sentence)
+            yield Paragraph((said[:1].upper() + said[1:] + context.format_phrase("full-stop"),))
             yield Formula(row.title[context.language.code], row.formula(m), row.citation)
-            yield Listing(pseudocode()[PARTS][name], context.language.word(row.words))
-    yield Heading(own.say("section.loss"), 2)
+            yield Listing(pseudocode()[PARTS][name], context.language.translate_term(row.display_name))
+    yield Heading(own.format_phrase("section.loss"), 2)
     labelled = config.task.corpus == "labelled"
-    yield own.tell("loss.class" if labelled else "loss.1")
+    yield own.prose_paragraph("loss.class" if labelled else "loss.1")
     yield from found.named("loss")
     if labelled:
-        yield Listing(pseudocode()[NETWORK]["class"], own.say("section.loss"))
+        yield Listing(pseudocode()[NETWORK]["class"], own.format_phrase("section.loss"))
     if share := config.objective.label_smoothing:
-        yield Paragraph((own.say("smoothing", share=f"{share:g}"),))
-    yield Heading(own.say("section.optimizer"), 2)
-    yield own.tell("optimizer.1")
+        yield Paragraph((own.format_phrase("smoothing", share=f"{share:g}"),))
+    yield Heading(own.format_phrase("section.optimizer"), 2)
+    yield own.prose_paragraph("optimizer.1")
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
-        yield Formula(context.bracketed(own.say(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
+        yield Formula(
+            context.bracketed(own.format_phrase(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation
+        )
         yield from _listed(key, [name])
 
 
-def _two_stacks(context: ReportContext, own: Words) -> Iterator[Block]:
+def _two_stacks(context: ReportContext, own: PaperPhrases) -> Iterator[Block]:
     """The encoder, the decoder and what joins them."""
-    yield Heading(own.say("section.two"), 2)
-    yield own.tell("two.1")
-    yield own.tell("two.cross")
-    yield Formula(own.say("network.cross-attention"), CROSS, VASWANI)
+    yield Heading(own.format_phrase("section.two"), 2)
+    yield own.prose_paragraph("two.1")
+    yield own.prose_paragraph("two.cross")
+    yield Formula(own.format_phrase("network.cross-attention"), CROSS, VASWANI)
     for name in ("cross-attention", "encoder", "decoder", "padding", "writing"):
-        yield Listing(pseudocode()[NETWORK][name], own.say(f"network.{name}"))
+        yield Listing(pseudocode()[NETWORK][name], own.format_phrase(f"network.{name}"))
     if len(context.facts(context.runs[0]).languages) > 2:
-        yield own.tell("two.tags")
+        yield own.prose_paragraph("two.tags")
 
 
 def _listed(key: str, names: Iterable[str]) -> Iterator[Listing]:
@@ -347,20 +375,20 @@ def _listed(key: str, names: Iterable[str]) -> Iterator[Listing]:
 
 
 class _Formulas:
-    """A model's formulas, by what they are about; `formulas` of every report gives the shared ones."""
+    """A model's formulas, by what they are about: those that every report has, and those of single kinds of layer."""
 
     def __init__(self, context: ReportContext, config: RunConfig) -> None:
         self.code, m = context.language.code, config.model
         everything = list(formulas([("", m)], config, context.language))
         titled = {
-            "feed-forward": {context.say("formula.feed-forward")},
+            "feed-forward": {context.format_phrase("formula.feed-forward")},
             "norm": {NORMS[m.norm].title[self.code]} - {""},
-            "layer": {context.say(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
-            "loss": {context.say(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
+            "layer": {context.format_phrase(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
+            "loss": {context.format_phrase(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
         }
         self._by_kind = {kind: [one for one in everything if one.what in titles] for kind, titles in titled.items()}
-        seen = {row.seen_title[self.code] for row in ATTENTIONS.values()} - {""}
-        seen.add(context.say("formula.visible-source"))
+        seen = {row.visible_title[self.code] for row in ATTENTIONS.values()} - {""}
+        seen.add(context.format_phrase("formula.visible-source"))
         self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
 
     def named(self, *kinds: str) -> Iterator[Formula]:
@@ -370,7 +398,7 @@ class _Formulas:
     def seen(self) -> Iterator[Formula]:
         yield from self._seen
 
-    def of(self, row, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:  # type: ignore[no-untyped-def]
+    def by_layer_kind(self, row, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:  # type: ignore[no-untyped-def]
         """Yield the formula that a row has for each kind of layer, once."""
         for title, latex_ in dict.fromkeys((row(kind)[0][self.code], row(kind)[1]) for kind in kinds):
             if latex_:
@@ -381,112 +409,112 @@ class _Formulas:
 
 
 def _implementation(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, m = words(context.language.code), config.model
-    yield Heading(own.say("section.implementation"))
+    own, m = paper_phrases(context.language.code), config.model
+    yield Heading(own.format_phrase("section.implementation"))
     attempts = RunReader(context.runs[0].path).environment.attempts
     torch = attempts[-1].versions.get("torch", "") if attempts else ""
-    yield Paragraph((own.say("framework", torch=torch.split("+")[0]),))
-    yield Paragraph((own.say("settings"),))
-    yield Heading(own.say("section.masks"), 2)
-    scored = any(ATTENTIONS[name].scores for name in m.attentions)
-    if config.on_rows:
-        yield own.tell(f"masks.{config.task.corpus}")
+    yield Paragraph((own.format_phrase("framework", torch=torch.split("+")[0]),))
+    yield Paragraph((own.format_phrase("settings"),))
+    yield Heading(own.format_phrase("section.masks"), 2)
+    scored = any(ATTENTIONS[name].has_scores for name in m.attentions)
+    if config.trains_on_rows:
+        yield own.prose_paragraph(f"masks.{config.task.corpus}")
     else:
-        yield own.tell("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
+        yield own.prose_paragraph("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
     if package.documents:
-        yield own.tell("masks.documents")
-    yield Heading(own.say("section.init"), 2)
-    drop = own.say("dropout", p=m.dropout) if m.dropout else own.say("no-dropout")
-    yield Paragraph((context.sentences([own.say(f"init.{m.init}", std=m.init_std), drop]),))
-    yield Heading(own.say("section.code"), 2)
+        yield own.prose_paragraph("masks.documents")
+    yield Heading(own.format_phrase("section.init"), 2)
+    drop = own.format_phrase("dropout", p=m.dropout) if m.dropout else own.format_phrase("no-dropout")
+    yield Paragraph((context.sentences([own.format_phrase(f"init.{m.init}", std=m.init_std), drop]),))
+    yield Heading(own.format_phrase("section.code"), 2)
     for file, pieces in SHOWN.items():
         for name, title in pieces:
-            if text := piece(package.source[f"src/{file}"], name):
-                yield Listing(text, own.say(title), long=True)
+            if text := find_definition(package.source[f"src/{file}"], name):
+                yield Listing(text, own.format_phrase(title), long=True)
     file, name, title = STEP
-    yield Listing(piece(package.source[f"src/{file}"], name), own.say(title), long=True)
+    yield Listing(find_definition(package.source[f"src/{file}"], name), own.format_phrase(title), long=True)
 
 
-def piece(source: str, name: str) -> str:
-    """Return the first class or function of a program whose name ends so; "" if there is none."""
+def find_definition(source: str, name: str) -> str:
+    """Return the source of the first class or function whose name ends with `name`; "" if there is none."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.endswith(name):
             return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
     return ""
 
 
-def _inside(blocks: Iterable[Block], title: str = "") -> Iterator[Block]:
-    """A section of every report as a part of one: its heading a level lower, or another."""
+def _demote_headings(blocks: Iterable[Block], title: str = "") -> Iterator[Block]:
+    """Yield a report's section as a subsection: headings at level 2, the first one replaced by `title` if given."""
     for i, block in enumerate(blocks):
         yield Heading(title if title and i == 0 else block.text, 2) if isinstance(block, Heading) else block
 
 
 def _setup(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own = words(context.language.code)
-    yield Heading(own.say("section.setup"))
-    yield from _inside(data(context))
-    yield from _inside(settings(context))
-    yield Heading(own.say("section.metrics"), 2)
-    unit = context.language.word(context.runs[0].protocol.unit)
-    yield Paragraph((own.say("loss-metric", unit=unit),))
-    if config.on_rows:
-        yield own.tell(f"metric.{config.task.name}")
+    own = paper_phrases(context.language.code)
+    yield Heading(own.format_phrase("section.setup"))
+    yield from _demote_headings(data(context))
+    yield from _demote_headings(settings(context))
+    yield Heading(own.format_phrase("section.metrics"), 2)
+    unit = context.language.translate_term(context.runs[0].protocol.unit)
+    yield Paragraph((own.format_phrase("loss-metric", unit=unit),))
+    if config.trains_on_rows:
+        yield own.prose_paragraph(f"metric.{config.task.name}")
 
 
 def _results(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own = words(context.language.code)
-    yield Heading(own.say("section.results"))
-    yield Heading(own.say("section.verdict"), 2)
+    own = paper_phrases(context.language.code)
+    yield Heading(own.format_phrase("section.results"))
+    yield Heading(own.format_phrase("section.verdict"), 2)
     yield first_paragraph(context)
     for section in (training, results, probing, texts):
-        yield from _inside(section(context))
-    yield Heading(own.say("section.ablation"), 2)
-    yield Paragraph((own.say("no-ablation"),))
-    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.say("ablation-title"))
-    yield from _inside(limits(context))
+        yield from _demote_headings(section(context))
+    yield Heading(own.format_phrase("section.ablation"), 2)
+    yield Paragraph((own.format_phrase("no-ablation"),))
+    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.format_phrase("ablation-title"))
+    yield from _demote_headings(limits(context))
 
 
 def _repeat(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run = words(context.language.code), context.runs[0]
-    yield Heading(own.say("section.repeat"))
+    own, run = paper_phrases(context.language.code), context.runs[0]
+    yield Heading(own.format_phrase("section.repeat"))
     width = max(map(len, package.folders)) + 1
-    rows = [f"{name + '/':<{width}}  {own.say(f'file.{name}')}" for name in package.folders]
-    yield Listing("\n".join(rows), own.say("folder"))
+    rows = [f"{name + '/':<{width}}  {own.format_phrase(f'file.{name}')}" for name in package.folders]
+    yield Listing("\n".join(rows), own.format_phrase("folder"))
     commands = ["pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"]
-    yield Listing("\n".join(commands), own.say("commands"))
-    yield Paragraph((own.say("repeat"),))
+    yield Listing("\n".join(commands), own.format_phrase("commands"))
+    yield Paragraph((own.format_phrase("repeat"),))
     if run.seconds:
-        yield Paragraph((own.say("time", time=duration(run.seconds)),))
-    yield from _inside(environment(context))
+        yield Paragraph((own.format_phrase("time", time=duration(run.seconds)),))
+    yield from _demote_headings(environment(context))
 
 
 def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run, m = words(context.language.code), context.runs[0], config.model
-    yield Heading(own.say("section.conclusion"))
-    what = own.say(
+    own, run, m = paper_phrases(context.language.code), context.runs[0], config.model
+    yield Heading(own.format_phrase("section.conclusion"))
+    what = own.format_phrase(
         "conclusion.what",
         kind=_kind(context, config),
         layers=m.n_layers,
         heads=m.n_heads,
         d=m.d_model,
         steps=f"{run.step:,}",
-        corpus=context.language.joined(context.corpora),
+        corpus=context.language.join_list(context.corpora),
     )
     perplexity = run.scores.get("perplexity")
-    void = context.first.group.void
+    void = context.representative.group.invalid_badge
     loss = ""
     if run.last is not None and perplexity is not None and not void:
-        unit = context.language.word(run.protocol.unit)
-        loss = own.say("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
-    yield Paragraph((context.sentences([what, loss, own.say("own-words")]),))
-    first = 2 if m.architecture == "encoder-decoder" else 1  # which has what the first would add
-    yield Bullets(tuple(own.tell(f"future.{i}").spans for i in range(first, 5)))
+        unit = context.language.translate_term(run.protocol.unit)
+        loss = own.format_phrase("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
+    yield Paragraph((context.sentences([what, loss, own.format_phrase("own-words")]),))
+    first = 2 if m.architecture == "encoder-decoder" else 1  # which already has what the first suggestion would add
+    yield Bullets(tuple(own.prose_paragraph(f"future.{i}").spans for i in range(first, 5)))
 
 
-def cited(text: str, config: RunConfig) -> list[str]:
+def cited_papers(text: str, config: RunConfig) -> list[str]:
     """Return the papers that a text names, in alphabetical order."""
     known = references()
-    apart = {one for name in parts_of(config.model) for one in known if one.endswith(f"[{name}]")}
+    apart = {one for name in active_parts(config.model) for one in known if one.endswith(f"[{name}]")}
     return sorted((paper for one, paper in known.items() if one in text or one in apart), key=str.casefold)
 
 

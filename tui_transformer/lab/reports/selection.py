@@ -4,35 +4,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr, trn
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import RunScan, StudyFile
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.entry import RunEntry
+from tui_transformer.lab.analysis.folder import FolderContents, RequestedStudy
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.verdict import VariantResult
 
-MOST = 12  # runs named in a question
+MOST_NAMED = 12  # most runs that a question names
 
 
 @dataclass(frozen=True)
 class ReportSelection:
-    entries: tuple[Entry, ...] = ()  # empty if there is nothing to report
-    studies: Mapping[str, StudyFile] = field(default_factory=dict)  # the name of the study they all belong to
+    entries: tuple[RunEntry, ...] = ()  # empty if there is nothing to report
+    studies: Mapping[str, RequestedStudy] = field(default_factory=dict)  # the name of the study they all belong to
     pinned: Path | None = None  # the baseline; None for the study's own
 
     @property
     def name(self) -> str:
         if self.studies:
-            return tr("the study {studies}", studies=IN_USE.joined(self.studies))
+            return tr("the study {studies}", studies=CURRENT_LANGUAGE.join_list(self.studies))
         return self.entries[0].name if len(self.entries) == 1 else trn("{n} run", "{n} runs", len(self.entries))
 
     @property
     def names(self) -> str:
         names = [entry.name for entry in self.entries]
-        return listed(names[:MOST] + [tr("and {n} more", n=len(names) - MOST)] * (len(names) > MOST))
+        return comma_separated(
+            names[:MOST_NAMED] + [tr("and {n} more", n=len(names) - MOST_NAMED)] * (len(names) > MOST_NAMED)
+        )
 
 
-def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
+def select_runs(
+    look: FolderContents, selected: Sequence[Path], pinned: Path | None, at: RunEntry | None
+) -> ReportSelection:
     """In the view by run: the selected ones, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
     by_path = {entry.path: entry for entry in look.entries}
@@ -42,8 +46,8 @@ def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: En
     return ReportSelection((at,) if at is not None else ())
 
 
-def of_variants(
-    look: RunScan,
+def select_variants(
+    look: FolderContents,
     shown: Sequence[VariantResult],
     pinned: Path | None,
     at: VariantResult | None,
@@ -73,8 +77,12 @@ def of_variants(
     return ReportSelection(tuple(entries), pinned=pinned)
 
 
-def others(
-    look: RunScan, chosen: ReportSelection, pinned: Path | None, at: Sequence[Entry], shown: Sequence[Entry]
+def other_selections(
+    look: FolderContents,
+    chosen: ReportSelection,
+    pinned: Path | None,
+    at: Sequence[RunEntry],
+    shown: Sequence[RunEntry],
 ) -> list[ReportSelection]:
     """What else a report can cover: what is under the cursor (`at`), its study, and all runs that are shown."""
     studies = dict.fromkeys(run.study.name for run in at if run.study is not None)
@@ -87,11 +95,11 @@ def others(
     return [one for one in by_runs.values() if one is not chosen][::-1]
 
 
-def _runs(runs: Sequence[Entry], pinned: Path | None) -> ReportSelection:
+def _runs(runs: Sequence[RunEntry], pinned: Path | None) -> ReportSelection:
     return ReportSelection(tuple(runs), pinned=pinned if any(run.path == pinned for run in runs) else None)
 
 
-def _whole(look: RunScan, study: str, pinned: Path | None) -> ReportSelection:
+def _whole(look: FolderContents, study: str, pinned: Path | None) -> ReportSelection:
     """All runs of a study; the pinned one is its baseline if it is one of them."""
     runs = [run for run in reversed(look.entries) if run.study is not None and run.study.name == study]
-    return replace(_runs(runs, pinned), studies={study: look.studies.get(study, StudyFile(name=study))})
+    return replace(_runs(runs, pinned), studies={study: look.studies.get(study, RequestedStudy(name=study))})

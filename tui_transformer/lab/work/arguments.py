@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, all_of
+from engine.base.errors import InputError, join_and
 from engine.base.language import tr
-from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
+from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key_message
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
 from tui_transformer.lab.work.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
-LONGEST = 40  # characters of a value in a variant's name
+MAX_VALUE = 40  # characters of a value in a variant's name
 MOST_SEEDS = 1_000
 
 
@@ -51,7 +51,7 @@ class StudyArgs:
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError(tr("--study sets the base and the variants; leave out --preset and --vary"))
         if self.study is None:
-            study = self._named()
+            study = self._from_preset()
         else:
             found = find_study(self.study, runs_dir)
             base = found.base if self.on is None else self.on
@@ -61,7 +61,7 @@ class StudyArgs:
         for key in own if study.stages else ():
             if not all(key in stage.keys for stage in study.stages):
                 continue  # else changing it below the stages would change nothing
-            names = all_of(stage.name for stage in study.stages)
+            names = join_and(stage.name for stage in study.stages)
             raise InputError(
                 tr(
                     "--set {key}: stages {names} each set this key themselves; change it in a study file of your own",
@@ -74,13 +74,13 @@ class StudyArgs:
         if isinstance(corpus, str):
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
-            from engine.data.catalogue import portable
+            from engine.data.catalogue import portable_name
 
-            changes["data.corpus"] = portable(corpus, task_named(objective).corpus)
+            changes["data.corpus"] = portable_name(corpus, task_named(objective).corpus)
         study = replace(study, changes=changes)
         return study if self.seeds is None else replace(study, seeds=parse_seeds(self.seeds), seeds_given=True)
 
-    def _named(self) -> Study:
+    def _from_preset(self) -> Study:
         preset = str(self.preset)
         if not self.vary:
             raise InputError(
@@ -134,7 +134,7 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     if key == "seed":
         raise InputError(tr("--vary seed: seeds are not variants; use --seeds 5 or --seeds 1,5,9"))
     if key not in all_keys():
-        raise InputError(f"--vary {text[:80]}: {unknown_key(key)}")
+        raise InputError(f"--vary {text[:80]}: {unknown_key_message(key)}")
     try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]
         if "," not in values:
             raise ValueError
@@ -180,4 +180,4 @@ def baseline_of(variants: Sequence[Variant], base: RunConfig) -> str:
 
 def _word(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:LONGEST] or "none"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:MAX_VALUE] or "none"

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 
 from engine.base.errors import InputError
 from engine.base.language import tr
-from tui_transformer.lab.formatting import seconds_of
-from tui_transformer.lab.work.clusters import asked
+from tui_transformer.lab.formatting import parse_duration
+from tui_transformer.lab.work.clusters import run_command
 
 GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
 ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change
-ANSWER = 10.0  # seconds to wait for its answer: nothing else is looked at meanwhile
+ANSWER = 10.0  # seconds to wait for its answer, which block the caller
 CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
-class Clock:
+class Deadline:
     """The time that a worker has: by `--until`, and in a Slurm job until that ends."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -29,12 +29,12 @@ class Clock:
             self._set("until", seconds)
         self.is_up = False
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Return whether it is time to stop."""
         now = time.monotonic()
         if self._job and now >= self._ask_next:
             self._ask_next = now + ASK
-            left = seconds_of_job(self._job)
+            left = job_seconds_left(self._job)
             if left is None and "slurm" not in self._ends:
                 with suppress(ValueError):  # not set by every version, and not changed with the time limit
                     left = float(os.environ.get("SLURM_JOB_END_TIME", "")) - time.time()
@@ -58,15 +58,15 @@ def seconds_until(text: str, now: datetime) -> float:
             return (at - now if at > now else at - now + timedelta(days=1)).total_seconds()
     elif ":" not in text:
         with suppress(InputError):
-            return seconds_of(text)
+            return parse_duration(text)
     raise InputError(
         tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
     )
 
 
-def seconds_of_job(job: str) -> float | None:
+def job_seconds_left(job: str) -> float | None:
     """Return the seconds until a Slurm job ends, asked of `squeue`; None if it does not say."""
     with suppress(InputError, ValueError):
-        ends = asked("squeue", "-h", "-j", job, "-o", "%e", patience=ANSWER)
+        ends = run_command("squeue", "-h", "-j", job, "-o", "%e", patience=ANSWER)
         return (datetime.fromisoformat(ends) - datetime.now()).total_seconds()
     return None

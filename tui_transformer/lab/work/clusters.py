@@ -1,6 +1,6 @@
-"""The ways to start a study's workers on other machines: `ablate --via`. A further scheduler is a row of `WAYS`.
+"""How to start a study's workers on other machines: `ablate --via`. A further scheduler is a row of `LAUNCHERS`.
 
-A way only starts workers. They share out the cells themselves, and the run directories alone say what is done, so a
+A launcher only starts workers. They share the cells themselves, and the run directories alone say what is done, so a
 scheduler is never asked for a result. Every worker runs in the folder, with the Python and at the paths of this
 machine.
 """
@@ -14,14 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.clean import clean_line
-from engine.base.errors import InputError, listed, no_process, refused
+from engine.base.errors import InputError, comma_separated, process_start_error, write_error
 from engine.base.language import tr
 from engine.runs.files import write_atomic
-from tui_transformer.lab.work.logs import last_words
+from tui_transformer.lab.work.logs import last_line
 
 PATIENCE = 60.0  # seconds for a scheduler's command to answer
 WARNED = 120  # seconds before the time limit that Slurm sends TERM
-CARRIED = ("PYTHONPATH", "TUI_TRANSFORMER_DATA", "TUI_TRANSFORMER_CACHE")  # variables that a worker needs as they are
+CARRIED_VARIABLES = (
+    "PYTHONPATH",
+    "TUI_TRANSFORMER_DATA",
+    "TUI_TRANSFORMER_CACHE",
+)  # variables passed on to workers unchanged
 UNKNOWN = "UNKNOWN"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
@@ -30,7 +34,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM
 class Workers:
     """The workers of a study that are to be started."""
 
-    via: str  # a name in `WAYS`
+    via: str  # a name in `LAUNCHERS`
     study: str
     runs_dir: Path
     data_dir: Path | None
@@ -40,8 +44,8 @@ class Workers:
     options: tuple[str, ...] = ()  # sbatch's options, the hosts, or Ray's address
 
     @property
-    def line(self) -> str:
-        """What a shell on any machine runs to be one of them."""
+    def shell_command(self) -> str:
+        """The shell command that runs one of them, on any machine."""
         words = ["work", self.study, "--device", self.device, "--runs-dir", str(self.runs_dir.resolve())]
         words += ["--retry-failed"] if self.retry_failed else []
         words += [] if self.data_dir is None else ["--data-dir", str(self.data_dir.resolve())]
@@ -53,32 +57,32 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Started:
+class LaunchResult:
     said: str  # what was started
     jobs: tuple[str, ...]  # by the scheduler's own names
     log: str  # where the workers' output goes
     watch: str = ""  # a command that shows them
     stop: str = ""  # one that stops them, with checkpoints
     failed: tuple[str, ...] = ()  # a line for each that could not be started
-    wait: Callable[[], Sequence[str]] | None = None  # until all have ended, where they end with this process: a line
-    # for each that ended badly
+    wait: Callable[[], Sequence[str]] | None = None  # set if they end with this process: waits until all have
+    # ended, and returns a line for each that failed
 
 
 @dataclass(frozen=True)
-class Way:
-    takes: tuple[str, ...]  # the options of `ablate` that only some ways have
+class Launcher:
+    cli_options: tuple[str, ...]  # the options of `ablate` that only some ways have
     plan: Callable[[Workers], str]  # what `start` does, as it would be typed; does nothing
-    start: Callable[[Workers], Started]
+    start: Callable[[Workers], LaunchResult]
 
 
 def shell_line(*words: str) -> str:
     """This program's command as a line for a shell on another machine that shares the disk; its texts are English."""
-    carried = [f"{name}={os.environ[name]}" for name in CARRIED if os.environ.get(name)]
+    carried = [f"{name}={os.environ[name]}" for name in CARRIED_VARIABLES if os.environ.get(name)]
     command = [*(["env", *carried] if carried else []), sys.executable, "-m", "tui_transformer", "--language", "en"]
     return f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join([*command, *words])}"
 
 
-def asked(*command: str, text: str | None = None, patience: float | None = None) -> str:
+def run_command(*command: str, text: str | None = None, patience: float | None = None) -> str:
     """What a scheduler's command prints; raises `InputError` with its last words if it fails, hangs or is missing."""
     patience = PATIENCE if patience is None else patience
     try:
@@ -101,9 +105,9 @@ def asked(*command: str, text: str | None = None, patience: float | None = None)
             tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
         ) from None
     except OSError as error:
-        raise no_process(error) from None
+        raise process_start_error(error) from None
     if done.returncode != 0:
-        said = last_words(done.stderr).removeprefix(f"{command[0]}: ").removeprefix("error: ").removesuffix(".")
+        said = last_line(done.stderr).removeprefix(f"{command[0]}: ").removeprefix("error: ").removesuffix(".")
         said = said or tr("exit code {code}", code=done.returncode)
         raise InputError(f"{command[0]}: {said}")
     return done.stdout.strip()
@@ -113,7 +117,7 @@ def asked(*command: str, text: str | None = None, patience: float | None = None)
 
 
 def script(workers: Workers) -> str:
-    return f"#!/bin/bash\n# One worker of the study {workers.study}.\n{workers.line}\n"
+    return f"#!/bin/bash\n# One worker of the study {workers.study}.\n{workers.shell_command}\n"
 
 
 def sbatch(workers: Workers) -> list[str]:
@@ -137,14 +141,14 @@ def _plan_slurm(workers: Workers) -> str:
     return f"{workers.file('slurm.sh')}:\n{script(workers)}\n{shlex.join(sbatch(workers))}"
 
 
-def _start_slurm(workers: Workers) -> Started:
+def _start_slurm(workers: Workers) -> LaunchResult:
     path = workers.file("slurm.sh")
     try:
         write_atomic(path, script(workers))
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=path), error) from None
+        raise write_error(tr("cannot write {filename}", filename=path), error) from None
     try:
-        job = submitted(sbatch(workers))
+        job = submit_job(sbatch(workers))
     except InputError as error:
         if "array" not in str(error).lower():
             raise
@@ -154,16 +158,16 @@ def _start_slurm(workers: Workers) -> Started:
             count=workers.count,
         )
         raise InputError(f"{error}; {more}") from None
-    state, why = state_of(job)
+    state, why = job_state(job)
     said = tr("Slurm array {job}: {state}", job=job, state=f"{state} ({why})" if why else state)
     log = str(workers.file(f"slurm-{job}_*.log"))
-    return Started(said, (job,), log, f"squeue -j {job}", f"scancel {job}")
+    return LaunchResult(said, (job,), log, f"squeue -j {job}", f"scancel {job}")
 
 
-def submitted(command: list[str], text: str | None = None) -> str:
+def submit_job(command: list[str], text: str | None = None) -> str:
     """Submit a job; return its id. Raises `InputError` with sbatch's own words if it is refused."""
     try:
-        return asked(*command, text=text).partition(";")[0]
+        return run_command(*command, text=text).partition(";")[0]
     except InputError as error:
         if "sbatch: " not in str(error) or "array" in str(error).lower():
             raise
@@ -171,10 +175,10 @@ def submitted(command: list[str], text: str | None = None) -> str:
         raise InputError(f"{error}; {hint}") from None
 
 
-def state_of(job: str) -> tuple[str, str]:
+def job_state(job: str) -> tuple[str, str]:
     """A Slurm job's state and why it waits, in Slurm's words; `UNKNOWN` and why if squeue does not say."""
     try:
-        lines = asked("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r").splitlines()
+        lines = run_command("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r").splitlines()
     except InputError as error:
         return UNKNOWN, str(error)
     states = sorted((line.partition("|") for line in lines), key=lambda parts: parts[0] in ENDED)
@@ -184,10 +188,10 @@ def state_of(job: str) -> tuple[str, str]:
     return state, "" if why == "None" else why
 
 
-def pending(name: str, patience: float) -> str:
+def pending_reason(name: str, patience: float) -> str:
     """What the jobs of a name wait for, `PENDING (Resources)`; "" if none does, or squeue does not say."""
     try:
-        said = asked("squeue", "-h", "-t", "PENDING", "-n", name, "-o", "%T|%r", patience=patience)
+        said = run_command("squeue", "-h", "-t", "PENDING", "-n", name, "-o", "%T|%r", patience=patience)
     except InputError:
         return ""
     state, _, why = clean_line(said.partition("\n")[0]).partition("|")
@@ -200,14 +204,14 @@ def pending(name: str, patience: float) -> str:
 def _plan_ray(workers: Workers) -> str:
     where = repr(workers.options[0] if workers.options else "local")
     options = f"max_retries=0, num_gpus={_gpus(workers)}"
-    return f"ray.init({where}); ray.remote({options}) × {workers.count}:\n{workers.line}"
+    return f"ray.init({where}); ray.remote({options}) × {workers.count}:\n{workers.shell_command}"
 
 
 def _gpus(workers: Workers) -> int:
     return 1 if workers.device.startswith("cuda") else 0
 
 
-def _start_ray(workers: Workers) -> Started:
+def _start_ray(workers: Workers) -> LaunchResult:
     try:
         import ray
     except ImportError:
@@ -216,7 +220,7 @@ def _start_ray(workers: Workers) -> Started:
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # ConnectionError, RuntimeError, ValueError and Ray's own
-        why = last_words(str(error))
+        why = last_line(str(error))
         raise InputError(tr("Ray at {address} does not answer: {why}", address=address, why=why)) from None
 
     def work(line: str, log: str) -> int:  # sent to the node by value: it knows only what it imports
@@ -239,9 +243,9 @@ def _start_ray(workers: Workers) -> Started:
             worker.terminate()
         return worker.wait()
 
-    task = ray.remote(max_retries=0, num_gpus=_gpus(workers))(work)  # what was lost, another worker claims
+    task = ray.remote(max_retries=0, num_gpus=_gpus(workers))(work)  # another worker claims what a lost one trained
     logs = [str(workers.file(f"ray-{i}.log")) for i in range(workers.count)]
-    going = {task.remote(workers.line, log): log for log in logs}
+    going = {task.remote(workers.shell_command, log): log for log in logs}
 
     def wait() -> list[str]:
         failed = []
@@ -252,7 +256,7 @@ def _start_ray(workers: Workers) -> Started:
                 try:
                     code = ray.get(ended)
                 except ray.exceptions.RayError as error:
-                    why = last_words(str(error)).partition(". ")[0]  # the rest is about Ray's own tools
+                    why = last_line(str(error)).partition(". ")[0]  # the rest is about Ray's own tools
                     failed.append(tr("a worker was lost: {why}; its log is {log}", why=why, log=log))
                 else:
                     said = tr("a worker ended with exit code {code}; its log is {log}", code=code, log=log)
@@ -267,17 +271,17 @@ def _start_ray(workers: Workers) -> Started:
         return failed
 
     said = tr("Ray at {address}: workers requested: {n}; they exit with this process", address=address, n=workers.count)
-    return Started(said, tuple(logs), str(workers.file("ray-*.log")), wait=wait)
+    return LaunchResult(said, tuple(logs), str(workers.file("ray-*.log")), wait=wait)
 
 
 # ssh
 
 
 def _ssh(workers: Workers, i: int) -> list[str]:
-    """Starts a worker that outlives its connection, and prints its process id there."""
+    """The command that starts a worker on a host, to outlive the connection, and prints its process id."""
     log = shlex.quote(str(workers.file(f"ssh-{i}.log")))
     needed = shlex.join([str(Path.cwd()), sys.executable, str(workers.runs_dir.resolve())])
-    worker = f"(trap '' HUP; {workers.line}) >>{log} 2>&1 </dev/null & echo $!"
+    worker = f"(trap '' HUP; {workers.shell_command}) >>{log} 2>&1 </dev/null & echo $!"
     remote = shlex.join(["sh", "-c", f"ls -d {needed} >/dev/null && {{ {worker}; }}"])
     return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", workers.options[i], remote]
 
@@ -286,23 +290,23 @@ def _plan_ssh(workers: Workers) -> str:
     return "\n".join(shlex.join(_ssh(workers, i)) for i in range(len(workers.options)))
 
 
-def _start_ssh(workers: Workers) -> Started:
+def _start_ssh(workers: Workers) -> LaunchResult:
     begun, failed = [], []
     for i, host in enumerate(workers.options):
         try:
-            begun.append((host, last_words(asked(*_ssh(workers, i)))))  # a login may say more
+            begun.append((host, last_line(run_command(*_ssh(workers, i)))))  # a login may say more
         except InputError as error:
             failed.append(f"{host}: {error}")
     if not begun:
         raise InputError("; ".join(failed))
-    said = tr("started on {hosts}", hosts=listed(f"{host} (process {process})" for host, process in begun))
+    said = tr("started on {hosts}", hosts=comma_separated(f"{host} (process {process})" for host, process in begun))
     stop = "; ".join(shlex.join(["ssh", host, "kill", process]) for host, process in begun)
     jobs = tuple(f"{host}:{process}" for host, process in begun)
-    return Started(said, jobs, str(workers.file("ssh-*.log")), stop=stop, failed=tuple(failed))
+    return LaunchResult(said, jobs, str(workers.file("ssh-*.log")), stop=stop, failed=tuple(failed))
 
 
-WAYS: Mapping[str, Way] = {
-    "slurm": Way(("--workers", "--slurm"), _plan_slurm, _start_slurm),
-    "ray": Way(("--workers", "--address"), _plan_ray, _start_ray),
-    "ssh": Way(("--hosts",), _plan_ssh, _start_ssh),
+LAUNCHERS: Mapping[str, Launcher] = {
+    "slurm": Launcher(("--workers", "--slurm"), _plan_slurm, _start_slurm),
+    "ray": Launcher(("--workers", "--address"), _plan_ray, _start_ray),
+    "ssh": Launcher(("--hosts",), _plan_ssh, _start_ssh),
 }

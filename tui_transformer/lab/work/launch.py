@@ -14,26 +14,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.base.errors import InputError, no_process
+from engine.base.errors import InputError, process_start_error
 from engine.base.language import english, tr
 from engine.base.plain_files import refuse_links
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.runs.claims import Claim
-from engine.runs.commands import Command
+from engine.runs.commands import RunCommand
 from engine.runs.control import Control
-from engine.runs.lineage import INIT_FROM, found_again, located
+from engine.runs.lineage import INIT_FROM, find_init_run, portable_init_from
 from engine.runs.names import free_name
-from engine.runs.process import PARENT, identity
+from engine.runs.process import PARENT_VARIABLE, identity
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from tui_transformer.lab.work.logs import last_words_in, log_to
+from tui_transformer.lab.work.logs import last_log_line, log_to
 
 if TYPE_CHECKING:
     from engine.runs.control import Outcome
 
-LOOK = 0.05  # seconds between polls of a starting run
-GIVES_WAY = 10  # niceness; costs nothing on an idle machine
+POLL_INTERVAL = 0.05  # seconds between polls of a starting run
+NICENESS = 10  # niceness; costs nothing on an idle machine
 
 
 def enqueue(
@@ -45,34 +45,34 @@ def enqueue(
     device's runner, `study` for a study's. Raises InputError if it cannot be trained or named so.
     """
     from engine import capabilities  # these load every corpus, and double the import time
-    from engine.data.catalogue import portable
+    from engine.data.catalogue import portable_name
 
-    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = portable(config.data.corpus, config.task.corpus)  # it may be started from another folder
+    capabilities.require_valid(config, f"preset '{config.preset}'" if config.preset else "config")
+    corpus = portable_name(config.data.corpus, config.task.corpus)  # it may be started from another folder
     if corpus != config.data.corpus:
         config = capabilities.with_value(config, "data.corpus", corpus)
     if config.train.init_from is not None:
-        reader, checkpoint = located(config.train.init_from, runs_dir)
-        config = capabilities.with_value(config, INIT_FROM, found_again(reader, checkpoint, runs_dir))
+        reader, checkpoint = find_init_run(config.train.init_from, runs_dir)
+        config = capabilities.with_value(config, INIT_FROM, portable_init_from(reader, checkpoint, runs_dir))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, config, {"command": command} | places, state="queued")
     writer.release()
     return writer.path
 
 
-def detached(
+def start_detached(
     log: Path, *words: str, ranks: int = 1, attached: bool = False, variables: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start a command in a separate process, or in several `ranks` under one that watches them, that outlives this one
-    unless `attached`. Raises OSError if it cannot be started.
+    """Start a command in a separate process, or in several `ranks` under an agent that watches them, that outlives this
+    one unless `attached`. Raises OSError if it cannot be started.
 
-    It speaks English: what it says is kept in its log.
+    It writes English, because its output is kept in its log.
     """
     command = [sys.executable, "-m", "tui_transformer", "--language", "en", *words]
     if ranks > 1:
         agent = ["engine.training.elastic", *(["--attached"] if attached else [])]
         command[1:2] = ["-m", *agent, "--standalone", "--nproc-per-node", str(ranks), "-m"]
-    environment = os.environ | ({PARENT: str(os.getpid())} if attached else {}) | dict(variables or {})
+    environment = os.environ | ({PARENT_VARIABLE: str(os.getpid())} if attached else {}) | dict(variables or {})
     with log.open("ab") as file:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=environment
@@ -96,19 +96,19 @@ def spawn(
     refuse_links(run)
     words = (verb, str(run.resolve()), "--device", device, *options, *folder)
     variables = claim.variables if claim else None
-    process = detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
+    process = start_detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
     if os.name == "posix":
         import psutil
 
         with suppress(psutil.Error):
-            psutil.Process(process.pid).nice(GIVES_WAY)
+            psutil.Process(process.pid).nice(NICENESS)
         # Linux schedules sessions as groups (`man sched`), so the niceness of a process in one of its own says nothing
         with suppress(OSError):
-            Path(f"/proc/{process.pid}/autogroup").write_text(str(GIVES_WAY), encoding="ascii")
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS), encoding="ascii")
     return process
 
 
-def started(
+def spawn_and_wait(
     verb: str, reader: RunReader, *, device: str, data_dir: Path | None, ranks: int = 1, attached: bool = False
 ) -> "subprocess.Popen[bytes]":
     """Spawn the process that begins or resumes a run, and wait until training starts; `InputError` if it does not."""
@@ -116,7 +116,7 @@ def started(
     try:
         process = spawn(verb, reader.path, device=device, data_dir=data_dir, ranks=ranks, attached=attached)
     except OSError as error:
-        raise no_process(error) from None
+        raise process_start_error(error) from None
     await_start(reader, process, before)
     return process
 
@@ -130,7 +130,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
     while True:
         ended = process.poll() is not None
         status = reader.status
-        taken = status.attempt > before and _within(process.pid, status.pid)
+        taken = status.attempt > before and _is_process_or_child(process.pid, status.pid)
         if taken and status.state == "failed":
             raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(status.reason)))
         if taken and status.state not in ("queued", "starting"):
@@ -140,13 +140,13 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
                 tr(
                     "run '{name}' did not start: {last_words_in}",
                     name=reader.name,
-                    last_words_in=told(last_words_in(reader.path / "log.txt")),
+                    last_words_in=told(last_log_line(reader.path / "log.txt")),
                 )
             )
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
-def _within(parent: int, process: int | None) -> bool:
+def _is_process_or_child(parent: int, process: int | None) -> bool:
     """Whether a process is another one or was started by it, as rank 0 is."""
     if process is None or process == parent:
         return process == parent
@@ -160,7 +160,7 @@ def _within(parent: int, process: int | None) -> bool:
 BUSY = tr("this process is already training a run; stop that run first, or start the other with --detach")
 
 
-class Training:
+class TrainingThread:
     """This process's one training thread, which starts or resumes a run."""
 
     _one = threading.Lock()
@@ -187,7 +187,7 @@ class Training:
         self._thread.join(timeout)
 
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
-        self.control.request(Command.STOP, reason, signal=signal)
+        self.control.request(RunCommand.STOP, reason, signal=signal)
 
     def hand_over(self, reason: str = english("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.

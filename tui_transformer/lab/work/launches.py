@@ -13,35 +13,35 @@ from engine.base.errors import InputError
 from engine.base.language import english, tr, trn
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import Training, enqueue, started
-from tui_transformer.lab.work.record import is_run, stop_file
+from tui_transformer.lab.work.launch import TrainingThread, enqueue, spawn_and_wait
+from tui_transformer.lab.work.record import is_being_run, stop_file
 
 LaunchMode = Literal["thread", "process", "queue"]
 
 
-class Launches:
+class RunActions:
     def __init__(self, runs_dir: Path, data_dir: Path | None, device: str = "auto") -> None:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self.training: Training | None = None  # the one in this process
+        self.training: TrainingThread | None = None  # the one in this process
         self._beginning: set[Path] = set()  # runs whose process is starting
         self._ranks: dict[Path, int] = {}  # of the runs made here
 
     @property
-    def here(self) -> Path | None:
+    def local_run(self) -> Path | None:
         """The run training in this process, if any."""
         return self.training.run if self.training is not None and self.training.alive else None
 
     def _require_free(self, instead: str) -> None:
-        if (here := self.here) is not None:
+        if (here := self.local_run) is not None:
             raise InputError(tr("{name} is already training here. {instead}.", name=here.name, instead=instead))
 
-    def begins(self, run: Path) -> bool:
+    def is_beginning(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
-        return run in self._beginning or self.here == run
+        return run in self._beginning or self.local_run == run
 
     def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None, ranks: int = 1) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
@@ -60,7 +60,7 @@ class Launches:
         return run
 
     def start(self, run: Path, how: LaunchMode) -> str:
-        """Start a run made by `create`. While it trains in this process it is `here`; `outcome` says how it ended."""
+        """Start a run made by `create`. While it trains in this process: `local_run`; `outcome` says how it ended."""
         if how == "queue":
             queue.ensure_runner(run, self._device())
             return tr("{name} is queued; it will start when {device} is free", name=run.name, device=self._device())
@@ -70,7 +70,7 @@ class Launches:
                 return tr("{name} is training here", name=run.name)
             return self._spawned("begin", run)
         except InputError:
-            self.forget(run)
+            self.delete_if_unsaved(run)
             raise
         finally:
             self._beginning.discard(run)
@@ -81,7 +81,7 @@ class Launches:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
-        verb = queue.verb(reader) if state == "queued" else "resume"
+        verb = queue.start_verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
@@ -98,7 +98,7 @@ class Launches:
         if training.error is not None:
             if isinstance(training.error, InputError):
                 if training.verb == "begin":
-                    self.forget(run)
+                    self.delete_if_unsaved(run)
                 raise training.error
             raise InputError(
                 tr(
@@ -119,7 +119,7 @@ class Launches:
             raise InputError(said)
         return said
 
-    def tell(self, run: Path, command: Command) -> None:
+    def send_command(self, run: Path, command: RunCommand) -> None:
         """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
         reader = RunReader(run)
         if reader.state not in LIVE_STATES:
@@ -133,17 +133,17 @@ class Launches:
             )
         send(run, command)
 
-    def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
+    def send_study_command(self, name: str, runs: Sequence[Path], command: RunCommand) -> str:
         """Send a command to all runs of a study that train, and say how many. A stop also reaches whoever runs it, and
         workers on any machine: they begin no other run until the study is resumed.
         """
         live = [run for run in runs if RunReader(run).state in LIVE_STATES]
-        if command is Command.STOP:
+        if command is RunCommand.STOP:
             stop_file(self.runs_dir, name).touch()
-        if command is not Command.STOP or not is_run(self.runs_dir, name):  # a runner stops its runs itself
+        if command is not RunCommand.STOP or not is_being_run(self.runs_dir, name):  # a runner stops its runs itself
             for run in live:
                 send(run, command)
-        if not live and command is not Command.STOP:
+        if not live and command is not RunCommand.STOP:
             raise InputError(tr("none of {name}'s runs is training", name=name))
         return trn("{n:,} run", "{n:,} runs", len(live))
 
@@ -179,13 +179,13 @@ class Launches:
             command=reader.command("resume", data_dir=self.data_dir),
         )
 
-    def forget(self, run: Path) -> None:
+    def delete_if_unsaved(self, run: Path) -> None:
         reader = RunReader(run)
         if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
             shutil.rmtree(run, ignore_errors=True)
 
     def _train_here(self, verb: str, run: Path) -> None:
-        training = Training(verb, run, device=self.device, data_dir=self.data_dir)
+        training = TrainingThread(verb, run, device=self.device, data_dir=self.data_dir)
         training.start()
         self.training = training
 
@@ -195,7 +195,7 @@ class Launches:
         attempts = reader.environment.attempts
         ranks = self._ranks.get(run) or (attempts[-1].ranks if attempts else None) or 1
         try:
-            process = started(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
+            process = spawn_and_wait(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
         finally:
             self._beginning.discard(run)
         return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)

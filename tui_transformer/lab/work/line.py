@@ -1,4 +1,4 @@
-"""The line of a device: which queued run is next, and when each one's turn comes.
+"""The queue of a device: which queued run is next, and when each one's turn comes.
 
 The next run is that of the owner whose runs have trained on the device for the least time; of several, of the one who
 has waited longest. An owner's own runs go first come, first served. The owner of a run is the owner of its folder.
@@ -16,7 +16,7 @@ from engine.base.language import tr
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord
-from engine.runs.scan import RESTING, RunsScan
+from engine.runs.scan import REST_INTERVAL, RunsScan
 from engine.runs.tail import newest_records, stamp
 from tui_transformer.lab.work.record import trained_seconds
 
@@ -36,23 +36,23 @@ def owner_of(run: Path) -> str:
         return str(user)
 
 
-def beside(runs_dir: Path, device: str, ending: str) -> Path:
+def queue_file(runs_dir: Path, device: str, ending: str) -> Path:
     """A file of a device's queue, in the runs folder."""
     return runs_dir / f".queue-{re.sub('[^a-z0-9]', '-', device)}.{ending}"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A run in the folder, as far as a line depends on it."""
+class QueuedRun:
+    """A run in the folder, queued or not, as far as a queue depends on it."""
 
     path: Path
     owner: str = ""
     state: str = ""
     waits_for: str = ""  # the device whose queue it was added to
     device: str = ""  # that it trains or trained on
-    since: tuple[int, str] = (0, "")  # since when it is in its state; when it was made breaks ties
+    since: tuple[int, str] = (0, "")  # when it entered its state; when it was made, which breaks ties
     seconds: float = 0.0  # trained so far
-    took: float = 0.0  # the same with evaluations, as far as that is known
+    total_seconds: float = 0.0  # the same with evaluations, as far as that is known
     step: int = 0
     steps: int = 0
     preset: str = ""
@@ -64,10 +64,10 @@ class Entry:
     @property
     def pace(self) -> float | None:
         """Seconds a step so far."""
-        return self.took / self.step if self.step > 0 and self.took > 0 else None
+        return self.total_seconds / self.step if self.step > 0 and self.total_seconds > 0 else None
 
     @property
-    def obstacle(self) -> str:
+    def why_untrainable(self) -> str:
         """Why this process cannot train it; "" if nothing is known to be in its way."""
         for path in (self.path, *(self.path / name for name in WRITTEN)):
             if path.is_symlink():
@@ -80,80 +80,85 @@ class Entry:
         return ""
 
 
-class Turn(NamedTuple):
-    """A queued run's place in the line, from 1, and the seconds until its turn; None if nobody can tell."""
+class QueuePosition(NamedTuple):
+    """A queued run's place in the queue, from 1, and the seconds until its turn; None if unknown."""
 
-    entry: Entry
+    entry: QueuedRun
     place: int
     wait: float | None
 
 
-def following(waiting: Sequence[Entry], used: Mapping[str, float]) -> Entry | None:
+def choose_next(waiting: Sequence[QueuedRun], used: Mapping[str, float]) -> QueuedRun | None:
     """The run whose turn is next; `used` are the seconds that the device has been used, by owner."""
-    first: dict[str, Entry] = {}
+    first: dict[str, QueuedRun] = {}
     for entry in sorted(waiting, key=lambda entry: entry.since):
         first.setdefault(entry.owner, entry)
     return min(first.values(), key=lambda entry: used.get(entry.owner, 0.0), default=None)
 
 
-class Line:
+class DeviceQueue:
     def __init__(self, runs_dir: Path, device: str) -> None:
-        self.device, self._rules = device, beside(runs_dir, device, "json")
+        self.device, self._rules = device, queue_file(runs_dir, device, "json")
         self._scan = RunsScan(
             runs_dir,
             ("status.json", "metrics.jsonl"),
-            _entry,
+            _read_run,
             moving=lambda entry: entry.live,
             broke=lambda entry, before: False,
         )
         self._looks = 0
 
-    def look(self, now: float | None = None) -> None:
+    def refresh(self, now: float | None = None) -> None:
         """Read what has changed; without a time, look at every run."""
         self._looks += 1
-        self._scan.look(self._looks * RESTING if now is None else now)
+        self._scan.update(self._looks * REST_INTERVAL if now is None else now)
 
     @property
-    def closed(self) -> list[Path]:
-        return self._scan.closed
+    def unreadable(self) -> list[Path]:
+        return self._scan.unreadable
 
     @property
-    def waiting(self) -> list[Entry]:
-        return [entry for entry in self._scan.found if entry.state == "queued" and entry.waits_for == self.device]
+    def waiting(self) -> list[QueuedRun]:
+        return [entry for entry in self._scan.runs if entry.state == "queued" and entry.waits_for == self.device]
 
     @property
-    def at_work(self) -> list[Entry]:
+    def training(self) -> list[QueuedRun]:
         """The runs that use the device, the newest first."""
-        live = [entry for entry in self._scan.found if entry.live and entry.device == self.device]
+        live = [entry for entry in self._scan.runs if entry.live and entry.device == self.device]
         return sorted(live, key=lambda entry: entry.since[1], reverse=True)
 
     @property
-    def used(self) -> dict[str, float]:
+    def seconds_by_owner(self) -> dict[str, float]:
         """Seconds of training on this device by owner, whatever became of the runs."""
         found: dict[str, float] = {}
-        for entry in self._scan.found:
+        for entry in self._scan.runs:
             if entry.device == self.device:
                 found[entry.owner] = found.get(entry.owner, 0.0) + entry.seconds
         return found
 
     @property
-    def limit(self) -> float | None:
+    def turn_limit(self) -> float | None:
         """The longest turn, in seconds, that the newest runner gives a run; None if it has no limit."""
         found = read_json(self._rules)
         limit = found.get("limit") if isinstance(found, dict) else None
         return float(limit) if isinstance(limit, int | float) and limit >= 1 else None
 
-    def turns(self) -> list[Turn]:
-        """The queued runs in the order of their turns, if no other comes.
+    def positions(self) -> list[QueuePosition]:
+        """The queued runs in the order of their turns, if no other run is added.
 
         A run is expected to train as fast as it has, or else as others of its preset, or as all others.
         """
-        left_of, used, at_work, limit = self._left(), self.used, self.at_work, self.limit
+        left_of, used, at_work, limit = (
+            self._remaining_estimator(),
+            self.seconds_by_owner,
+            self.training,
+            self.turn_limit,
+        )
         waiting = {entry.path: entry for entry in self.waiting}
         left = {entry.path: left_of(entry) for entry in (*waiting.values(), *at_work)}
-        known, wait, found, whole = True, 0.0, dict[Path, Turn](), len(waiting)
+        known, wait, found, whole = True, 0.0, dict[Path, QueuePosition](), len(waiting)
 
-        def taken(entry: Entry) -> float:
+        def taken(entry: QueuedRun) -> float:
             nonlocal known
             rest = left[entry.path]
             known = known and rest is not None
@@ -164,49 +169,49 @@ class Line:
 
         wait = max((taken(entry) for entry in at_work), default=0.0)
         for turn in range(MOST_TURNS * whole):
-            if len(found) == whole or (entry := following([*waiting.values()], used)) is None:
+            if len(found) == whole or (entry := choose_next([*waiting.values()], used)) is None:
                 break
-            found.setdefault(entry.path, Turn(entry, len(found) + 1, wait if known else None))
+            found.setdefault(entry.path, QueuePosition(entry, len(found) + 1, wait if known else None))
             wait += taken(entry)
-            if left[entry.path]:  # at the end of its owner's line
+            if left[entry.path]:  # it goes behind its owner's other runs
                 waiting[entry.path] = replace(entry, since=(1 << 63, f"{turn:09d}"))
             else:
                 del waiting[entry.path]
         return list(found.values())
 
-    def _left(self) -> Callable[[Entry], float | None]:
+    def _remaining_estimator(self) -> Callable[[QueuedRun], float | None]:
         """How to estimate the seconds that a run still needs."""
         paces: dict[str, list[float]] = {}
-        for entry in self._scan.found:
+        for entry in self._scan.runs:
             if entry.device == self.device and entry.pace is not None:
                 paces.setdefault(entry.preset, []).append(entry.pace)
         everything = [pace for found in paces.values() for pace in found]
 
-        def left(entry: Entry) -> float | None:
+        def left(entry: QueuedRun) -> float | None:
             found = [entry.pace] if entry.pace is not None else paces.get(entry.preset) or everything
             return median(found) * max(0, entry.steps - entry.step) if found else None
 
         return left
 
 
-def _entry(run: Path) -> Entry:
+def _read_run(run: Path) -> QueuedRun:
     try:
         owner = owner_of(run)
     except OSError:  # gone
-        return Entry(run)
+        return QueuedRun(run)
     reader = RunReader(run)
     status, born = reader.status, reader.run
     records = newest_records(run / "metrics.jsonl", TrainRecord, 1, END)
     seconds, state = max(0.0, (records[-1].seconds or 0.0) if records else 0.0), reader.state
-    return Entry(
+    return QueuedRun(
         path=run,
         owner=owner,
         state=state,
         waits_for=born.queue.device if born.queue is not None else "",
-        device="" if run.is_symlink() else status.device,  # what it leads to is counted where it is
+        device="" if run.is_symlink() else status.device,  # the target of a link is counted in its own folder
         since=((stamp(run / "status.json") or (0,))[0], born.created + run.name),
         seconds=seconds,
-        took=(trained_seconds(run) if state == "finished" else None) or seconds,
+        total_seconds=(trained_seconds(run) if state == "finished" else None) or seconds,
         step=status.step,
         steps=status.steps,
         preset=born.preset or "",

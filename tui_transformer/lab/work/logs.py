@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.base.language import english
-from engine.runs.tail import end_of
+from engine.runs.tail import read_end
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
 
@@ -36,21 +36,21 @@ def log_to(path: Path) -> None:
     log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
 
-def last_words(said: str) -> str:
+def last_line(said: str) -> str:
     """Return the last non-empty line of a process's output; "" if there is none."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1].removeprefix("tui-transformer: ") if lines else ""
 
 
-def last_words_in(log: Path) -> str:
+def last_log_line(log: Path) -> str:
     """Return a log file's last line, which is English, or what is wrong with it."""
     if not log.is_file():
         return english("its log cannot be read")
-    return last_words(end_of(log, END).decode("utf-8", "replace")) or english("its log is empty")
+    return last_line(read_end(log, END).decode("utf-8", "replace")) or english("its log is empty")
 
 
 @contextmanager
-def stderr_into(log: Path) -> Iterator[None]:
+def redirect_stderr(log: Path) -> Iterator[None]:
     """Send descriptor 2 into a file; `sys.__stderr__`, which Textual draws on, is stdout's terminal, wherever 2 led."""
     sys.stderr.flush()
     kept, before = os.dup(2), (sys.stderr, sys.__stderr__)
@@ -68,7 +68,7 @@ def stderr_into(log: Path) -> Iterator[None]:
         sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
 
 
-def hung_up() -> bool:
+def is_terminal_gone() -> bool:
     """Return whether stdin's terminal is gone."""
     if not hasattr(select, "poll"):
         return False

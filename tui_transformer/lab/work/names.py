@@ -10,9 +10,15 @@ from engine.config import presets
 from engine.config.keys import flatten, is_bookkeeping
 from engine.config.schemes import SCHEMES
 
-MOST = 3  # changes named one by one
-LONGEST = 24  # characters of one change
-SAY_ENOUGH = (*SCHEMES, "data.corpus", "model.architecture", "objective.kind", "train.precision")  # without their key
+MAX_NAMED = 3  # changes named one by one
+MAX_CHANGE = 24  # characters of one change
+KEYLESS_SETTINGS = (
+    *SCHEMES,
+    "data.corpus",
+    "model.architecture",
+    "objective.kind",
+    "train.precision",
+)  # named by value
 
 
 def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
@@ -22,11 +28,11 @@ def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any])
     """
     overlay, _, base = preset.partition("@")
     parts = [base, overlay] if base else [overlay]
-    parts += _said({key: value for key, value in changes.items() if not is_bookkeeping(key)}, values)
+    parts += _change_names({key: value for key, value in changes.items() if not is_bookkeeping(key)}, values)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip(".-")[:80] or "run"
 
 
-def _said(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str]:
+def _change_names(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str]:
     left, found = dict(changes), list[str]()
     if not left:  # the first screen need not wait for the presets to be read
         return found
@@ -35,7 +41,7 @@ def _said(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str
             found.append(name)
             left = {key: value for key, value in left.items() if key not in own}
     found += [_change(key, value) for key, value in left.items()]
-    return found if len(found) <= MOST else [*found[: MOST - 1], f"{len(found) - MOST + 1}more"]
+    return found if len(found) <= MAX_NAMED else [*found[: MAX_NAMED - 1], f"{len(found) - MAX_NAMED + 1}more"]
 
 
 @cache
@@ -57,5 +63,5 @@ def _change(key: str, value: Any) -> str:
     text = str(value) if not isinstance(value, list | tuple) else "-".join(map(str, value))
     if key == "data.corpus":
         text = PurePath(text.partition(",")[0]).stem
-    said = f"no-{what}" if text == "none" else text if key in SAY_ENOUGH else f"{what}-{text}"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", said)[:LONGEST].strip("-.") or what
+    said = f"no-{what}" if text == "none" else text if key in KEYLESS_SETTINGS else f"{what}-{text}"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", said)[:MAX_CHANGE].strip("-.") or what

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from engine.base.errors import InputError, no_process
-from engine.base.language import code, tr
+from engine.base.errors import InputError, process_start_error
+from engine.base.language import language_code, tr
 from engine.config.schema import RunConfig
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Number, Raw, Record
-from tui_transformer.lab.work.logs import last_words
+from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.record import THREADS, CellStatus
 from tui_transformer.lab.work.study import Study
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
 RECORD = 300  # bytes of a line of metrics.jsonl
-BESIDES = 200_000  # bytes of a run's other files
+OTHER_BYTES = 200_000  # bytes of a run's other files
 PROCESS = 600_000_000  # bytes of memory a process takes besides its model
 WORTH_A_THREAD = 1e10  # operations per step below which a second thread mostly waits
 SCORING = 1 / 3  # share of a training token's cost: forward only
 BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the corpus, and probes for leaks
 
 
-class Price(Record):
-    """One run of a variant, or of a stage of one."""
+class RunCost(Record):
+    """The cost of one run of a variant, or of one stage of it."""
 
     parameters: Count = 0  # of its model; 0 while the vocabulary is unknown
     steps: Count = 0  # of training
@@ -49,16 +49,16 @@ class Plan(Record):
     devices: tuple[Raw, ...] = ()  # cells are spread over them
     jobs: Count = 1  # cells at a time
     threads: Count = 0  # CPU threads of each, the same for all, as sums depend on the count; 0 if unknown
-    prices: dict[str, Price] = Field({})  # by `Cell.kind`, the same for all seeds
+    prices: dict[str, RunCost] = Field({})  # by `Cell.kind`, the same for all seeds
 
     def seconds_for(self, standings: Iterable[CellStatus]) -> float:
-        """Until all these cells are done, `jobs` at a time, in order except those that wait for a stage."""
+        """Return the seconds until all these cells are done, `jobs` at a time; later if they wait for a stage."""
         free = [0.0] * self.jobs
         waiting = [standing for standing in standings if standing.state != "finished"]
         ends = {standing.cell.name: math.inf for standing in waiting}
 
         def ready(standing: CellStatus) -> float:
-            return ends.get(standing.cell.after, 0.0)
+            return ends.get(standing.cell.parent_cell, 0.0)
 
         while waiting:
             at = next((i for i, standing in enumerate(waiting) if ready(standing) <= free[0]), None)
@@ -79,18 +79,18 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
     averages = (1 if saved.average_last else 0) + (1 if config.train.ema else 0)
     kept = (max(saved.keep_last, saved.average_last) + 1) * numbers + averages
     lines = config.train.steps / config.log.every
-    return int(kept * BYTES * parameters + lines * RECORD + BESIDES)
+    return int(kept * BYTES * parameters + lines * RECORD + OTHER_BYTES)
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
     """Return the cost of a resolved config's evaluations, in training steps of so many tokens."""
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
-    read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
+    read = validation_tokens * (1.0 if config.trains_on_rows else config.window_targets / config.stride)
     return times * read * SCORING / step_tokens
 
 
-def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
+def useful_threads(configs: Sequence[tuple[RunConfig, int]]) -> int:
     """Return the CPU threads that the smallest of these models can use; each comes with its vocabulary."""
     operations = []
     for config, vocabulary in configs:
@@ -99,7 +99,7 @@ def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
     return max(1, int(min(operations) / WORTH_A_THREAD))
 
 
-def shared_out(
+def jobs_and_threads(
     cells: int, *, cores: int, memory: int, needed: int, worth: int, jobs: int | None = None, threads: int | None = None
 ) -> tuple[int, int]:
     """How many cells at a time on a CPU, and threads for each: another run gains more than another thread.
@@ -123,7 +123,7 @@ def shared_out(
     return jobs, threads or max(1, min(cores // jobs, worth))
 
 
-def measured(
+def measure_plan(
     study: Study,
     *,
     device: str,
@@ -140,18 +140,18 @@ def measured(
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
     asked["known"] = known.dump()
-    command = [sys.executable, "-m", "tui_transformer", "--language", code(), "measure-study"]
+    command = [sys.executable, "-m", "tui_transformer", "--language", language_code(), "measure-study"]
     command += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
         done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     except OSError as error:
-        raise no_process(error) from None
+        raise process_start_error(error) from None
     if done.returncode != 0:
-        raise InputError(last_words(done.stderr) or tr("measurement failed without an error message"))
+        raise InputError(last_line(done.stderr) or tr("measurement failed without an error message"))
     return Plan.read(json.loads(done.stdout.splitlines()[-1]))
 
 
-def plan_of(
+def make_plan(
     study: Study,
     *,
     device: str,
@@ -161,15 +161,15 @@ def plan_of(
     known: Plan,
     data_dir: Path | None,
 ) -> Plan:
-    """Plan in this process: loads torch and times. Arguments as `measured`'s."""
+    """Plan in this process, which loads torch and times steps; arguments as for `measure_plan`."""
     import psutil
     import torch
 
     from engine.model.devices import default_threads, resolve_device
     from engine.tasks.task import make_task
-    from engine.training.assemble import built
+    from engine.training.assemble import build_network
     from engine.training.checkpoint import parameter_shapes
-    from engine.training.init_from import match_shapes, require_same_reading
+    from engine.training.init_from import match_shapes, require_same_tokenizer
     from engine.training.trial import step_cost
 
     if device in ("auto", "cuda") and torch.cuda.is_available():
@@ -190,26 +190,26 @@ def plan_of(
     made: dict[str, Task] = {}
     for cell in first:
         name, config = cell.kind, cell.config
-        parent = kinds.get(cell.after, "")
+        parent = kinds.get(cell.parent_cell, "")
         given = tasks[parent].tokenizer if parent else None
         said = json.dumps([config.data.model_dump(mode="json"), config.task.name, config.model.context_length])
         said += given.sha256 if given is not None else ""
         if said not in made:
             made[said] = make_task(config, data_dir, given)
         tasks[name] = made[said]
-        configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
+        configs[name] = tasks[name].resolve_config(config, f"{where} '{name}'", fixed or 1)
         if parent:
             # Find a stage whose model cannot take the previous one's weights now, not after training that.
             pair = configs[name], configs[parent]
             own, saved = (parameter_shapes(c.model, c.needed_tokens(tasks[name].vocab_size)) for c in pair)
-            require_same_reading(*pair, parent, tasks[name].tokenizer)
+            require_same_tokenizer(*pair, parent, tasks[name].tokenizer)
             match_shapes(pair[0], own, pair[1], saved, tasks[name].tokenizer)
     sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
     needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
         memory = int(psutil.virtual_memory().available)
-        worth, cores = threads_worth(sized), default_threads()
-        jobs, threads = shared_out(
+        worth, cores = useful_threads(sized), default_threads()
+        jobs, threads = jobs_and_threads(
             cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
         )
     else:
@@ -224,13 +224,13 @@ def plan_of(
         seconds = took.get(name, timed.get(name))
         if seconds is None:
             on = torch.device(devices[0])
-            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # slow steps are steady
-            cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
+            repeats = 3 if useful_threads([(config, vocabulary)]) == 1 else 1  # slow steps are steady
+            cost = step_cost(config, build_network(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
-            step_tokens = cost.targets if config.on_rows else windows
-            scored = evaluation_steps(config, step_tokens, tasks[name].predicted("validation"))
+            step_tokens = cost.targets if config.trains_on_rows else windows
+            scored = evaluation_steps(config, step_tokens, tasks[name].n_predicted("validation"))
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
-        prices[name] = Price(
+        prices[name] = RunCost(
             parameters=parameters,
             steps=config.train.steps,
             seconds=seconds,

@@ -16,24 +16,24 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from engine.base.errors import InputError, no_process, refused
+from engine.base.errors import InputError, process_start_error, write_error
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.runs import claims
 from engine.runs.claims import Claim
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.reader import RunReader
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.work.launch import detached, enqueue, spawn
-from tui_transformer.lab.work.line import Entry, Line, beside, following
-from tui_transformer.lab.work.logs import last_words_in
+from tui_transformer.lab.work.launch import enqueue, spawn, start_detached
+from tui_transformer.lab.work.line import DeviceQueue, QueuedRun, choose_next, queue_file
+from tui_transformer.lab.work.logs import last_log_line
 
-LOOK = 1.0  # seconds between checks for a free device
-FRUITLESS = 3  # turns without a step after which a run leaves the queue
+POLL_INTERVAL = 1.0  # seconds between checks for a free device
+MAX_IDLE_TURNS = 3  # turns without a step after which a run leaves the queue
 GRACE = 120.0  # seconds for a run to save a checkpoint at the end of its turn
 
 
@@ -45,13 +45,13 @@ def add(
     return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
 
 
-def verb(reader: RunReader) -> Literal["begin", "resume"]:
-    """How a queued run is taken up: one whose turn ended before it did is resumed."""
+def start_verb(reader: RunReader) -> Literal["begin", "resume"]:
+    """Return how to start a queued run: one that has had a turn before is resumed."""
     return "resume" if reader.environment.attempts else "begin"
 
 
 def _lock(runs_dir: Path, device: str) -> FileLock:
-    return FileLock(beside(runs_dir, device, "lock"), timeout=0)
+    return FileLock(queue_file(runs_dir, device, "lock"), timeout=0)
 
 
 def ensure_runner(queued: Path, device: str) -> None:
@@ -69,12 +69,12 @@ def ensure_runner(queued: Path, device: str) -> None:
     if log.exists() and not os.access(log, os.W_OK):  # of another user
         log = queued / ".queue.log"
     try:
-        detached(log, "queue", "--device", device, "--runs-dir", str(folder))
+        start_detached(log, "queue", "--device", device, "--runs-dir", str(folder))
     except OSError as error:
-        raise no_process(error, tr("{name} is queued, but ", name=queued.name)) from None
+        raise process_start_error(error, tr("{name} is queued, but ", name=queued.name)) from None
 
 
-def work(
+def train_queued(
     runs_dir: Path,
     device: str,
     said: Callable[[str], None],
@@ -102,18 +102,18 @@ def work(
                 )
             ) from None
         except OSError as error:
-            raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
+            raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
         try:
             with suppress(OSError):  # only estimates read it
-                write_json(beside(runs_dir, device, "json"), {"schema": SCHEMA, "limit": limit})
+                write_json(queue_file(runs_dir, device, "json"), {"schema": SCHEMA, "limit": limit})
             while not time_is_up() and (stay or runner.next() is not None):
-                runner.wait()
+                runner.wait_until_free()
                 if time_is_up():
                     break
                 if (found := runner.next()) is not None:  # some may have been removed meanwhile
                     begun |= {found.path} if runner.train(found) else set()
                 elif stay:
-                    time.sleep(LOOK)
+                    time.sleep(POLL_INTERVAL)
         finally:
             lock.release()
         if time_is_up() or runner.next() is None:  # one may have come while the lock was released
@@ -129,57 +129,59 @@ class QueueRunner:
         limit: float | None,
         time_is_up: Callable[[], bool],
     ) -> None:
-        self.device, self.said, self.limit, self.time_is_up = device, said, limit, time_is_up
-        self._line = Line(runs_dir, device)
-        self._left: dict[Path, tuple[int, str]] = {}  # what stayed queued though it was tried, as it was then
+        self.device, self.report, self.limit, self.time_is_up = device, said, limit, time_is_up
+        self._line = DeviceQueue(runs_dir, device)
+        self._left: dict[Path, tuple[int, str]] = {}  # runs that stayed queued when tried: their `since` then
         self._idle: dict[Path, int] = {}  # turns in which a run made no step, since its last one
-        self._told: dict[Path, str] = {}  # why a run is passed over
+        self._skip_reasons: dict[Path, str] = {}  # why a run is passed over
 
-    def next(self) -> Entry | None:
+    def next(self) -> QueuedRun | None:
         """The run whose turn it is, of those that can be trained; says once why another one cannot."""
-        self._line.look()
-        for path in self._line.closed:
+        self._line.refresh()
+        for path in self._line.unreadable:
             self._pass_over(path, tr("{path} cannot be read", path=path))
         waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
-        while (found := following(waiting, self._line.used)) is not None and (obstacle := found.obstacle):
+        while (found := choose_next(waiting, self._line.seconds_by_owner)) is not None and (
+            obstacle := found.why_untrainable
+        ):
             self._pass_over(found.path, obstacle)
             waiting.remove(found)
         return found
 
     def _pass_over(self, path: Path, why: str) -> None:
-        if self._told.get(path) != why:
-            self._told[path] = why
-            self.said(tr("skipping {name}: {why}", name=path.name, why=why))
+        if self._skip_reasons.get(path) != why:
+            self._skip_reasons[path] = why
+            self.report(tr("skipping {name}: {why}", name=path.name, why=why))
 
-    def wait(self) -> None:
+    def wait_until_free(self) -> None:
         """Wait until the device is free. The turn of a run that an earlier runner began ends too."""
         named, since, stopped = Path(), 0.0, set[Path]()
         while True:
-            self._line.look()
-            others = self._line.at_work
+            self._line.refresh()
+            others = self._line.training
             for path in stopped - {entry.path for entry in others}:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
-                    self._back(path, "queued", self._over)
+                    self._requeue(path, "queued", self._turn_over_reason)
             if not others or (self.time_is_up() and not stopped):
                 return
             first = others[0]
             if named != first.path:
                 named, since = first.path, time.monotonic()
-                self.said(tr("waiting for {name}, which is using {device}", name=first.path.name, device=self.device))
+                self.report(tr("waiting for {name}, which is using {device}", name=first.path.name, device=self.device))
             over = self.limit is not None and time.monotonic() - since >= self.limit
             if over and first.waits_for == self.device and first.path not in stopped:
                 stopped.add(first.path)
                 with suppress(InputError, OSError):
-                    send(first.path, Command.STOP)
-            time.sleep(LOOK)
+                    send(first.path, RunCommand.STOP)
+            time.sleep(POLL_INTERVAL)
 
-    def train(self, entry: Entry) -> bool:
+    def train(self, entry: QueuedRun) -> bool:
         """Train a run until it ends or its turn does; return whether it was begun."""
         reader = RunReader(entry.path)
         place = reader.run.queue or QueuePlace()
-        how = verb(reader)
-        self.said(
+        how = start_verb(reader)
+        self.report(
             tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
         )
         folder, over, claim = Path(place.data_dir) if place.data_dir else None, False, None
@@ -188,8 +190,8 @@ class QueueRunner:
             if claim is None:
                 raise InputError(english("another process has claimed it"))
             process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim)
-            over = _turn(process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up)
-            reason = last_words_in(reader.path / "log.txt")
+            over = _wait_for_turn(process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up)
+            reason = last_log_line(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
             reason = str(error)
         finally:
@@ -197,16 +199,16 @@ class QueueRunner:
                 claim.release()
         if over and reader.state in ("queued", "interrupted", "lost"):
             if self.time_is_up():
-                self._back(
+                self._requeue(
                     reader.path, "queued", english("the queue ran out of time; the run resumes at its next turn")
                 )
                 return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle
-            if idle < FRUITLESS:
-                self._back(reader.path, "queued", self._over)
+            if idle < MAX_IDLE_TURNS:
+                self._requeue(reader.path, "queued", self._turn_over_reason)
             else:
-                self._back(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
+                self._requeue(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
             return True
         if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
@@ -214,29 +216,29 @@ class QueueRunner:
             except (OSError, InputError) as error:
                 reason = str(error)
         said = tr("{name}: {state}", name=reader.name, state=told(reader.state))
-        self.said(tr("{state}: {why}", state=said, why=told(reason)) if reader.state == "queued" else said)
+        self.report(tr("{state}: {why}", state=said, why=told(reason)) if reader.state == "queued" else said)
         if reader.state != "queued":
             return True
-        self._line.look()  # it cannot be written to: it is not tried again as it is
+        self._line.refresh()  # it cannot be written to: it is not tried again as it is
         self._left |= {one.path: one.since for one in self._line.waiting if one.path == reader.path}
         return False
 
-    def _back(self, path: Path, state: str, reason: str) -> None:
+    def _requeue(self, path: Path, state: str, reason: str) -> None:
         """Put a run whose turn is over at the end of its owner's line, or out of it."""
         try:
             writer = RunWriter(path, launch="process")
-            writer.said = RunReader(path).status
+            writer.current_status = RunReader(path).status
             writer.close(state, reason)
         except (OSError, InputError) as error:
             reason = str(error)
-        self.said(tr("{name}: {text}", name=path.name, text=told(reason)))
+        self.report(tr("{name}: {text}", name=path.name, text=told(reason)))
 
     @property
-    def _over(self) -> str:
+    def _turn_over_reason(self) -> str:
         return english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
 
 
-def _turn(
+def _wait_for_turn(
     process: "subprocess.Popen[bytes]",
     claim: Claim,
     limit: float | None,
@@ -245,18 +247,18 @@ def _turn(
 ) -> bool:
     """Wait for a process until its turn is over; return whether it had to be ended then, with a checkpoint."""
     for _ in range(2):  # on a busy machine, loading alone may take one
-        if _ended(process, claim, limit, time_is_up):
+        if _wait_for_end(process, claim, limit, time_is_up):
             return False
         if moved() or time_is_up():
             break
     process.terminate()
-    if not _ended(process, claim, GRACE):
+    if not _wait_for_end(process, claim, GRACE):
         process.kill()
         process.wait()
     return True
 
 
-def _ended(
+def _wait_for_end(
     process: "subprocess.Popen[bytes]",
     claim: Claim,
     seconds: float | None,
@@ -267,6 +269,6 @@ def _ended(
     while (left := end - time.monotonic()) > 0 and not time_is_up():
         claim.beat()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(min(left, LOOK))
+            process.wait(min(left, POLL_INTERVAL))
             return True
     return False

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.keys import is_bookkeeping
-from engine.config.toml import shown_or_unset
+from engine.config.toml import short_repr_or_unset
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 
 if TYPE_CHECKING:  # the studio's first screen needs none of it
-    from tui_transformer.lab.work.study import Cell, Study
+    from tui_transformer.lab.work.study import Study, StudyCell
 
 SUFFIX = ".study.toml"
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
@@ -51,11 +51,11 @@ def write(study: "Study", runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
+        raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
 
 
 @contextmanager
-def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
+def study_lock(runs_dir: Path, name: str) -> Iterator[None]:
     """Lock a study for running its cells; released when this process ends, however it ends."""
     lock = FileLock(runs_dir / f".{name}.study.lock", timeout=0)
     try:
@@ -70,12 +70,12 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
             )
         ) from None
     except OSError as error:
-        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
+        raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
     with held:
         yield
 
 
-def is_run(runs_dir: Path, name: str) -> bool:
+def is_being_run(runs_dir: Path, name: str) -> bool:
     try:
         with FileLock(runs_dir / f".{name}.study.lock", timeout=0):
             return False
@@ -88,7 +88,7 @@ def stop_file(runs_dir: Path, name: str) -> Path:
     return runs_dir / f".{name}.study.stop"
 
 
-def gone_on_with(asked: "Study", before: "Study") -> "Study":
+def resumed_study(asked: "Study", before: "Study") -> "Study":
     """Return the study to resume: as started, with the seeds added since."""
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
@@ -111,19 +111,19 @@ def gone_on_with(asked: "Study", before: "Study") -> "Study":
 
 def _differences(asked: "Study", before: "Study") -> Iterator[str]:
     """In words. A variant's description is no difference; its expectation is one."""
-    yield from _changed("base", asked.base, before.base)
-    yield from _changed("baseline", asked.baseline, before.baseline)
-    yield from _changed("primary", asked.primary, before.primary)
+    yield from _difference("base", asked.base, before.base)
+    yield from _difference("baseline", asked.baseline, before.baseline)
+    yield from _difference("primary", asked.primary, before.primary)
     missing = [seed for seed in before.seeds if seed not in asked.seeds]
     if missing:
         yield tr("seed {seed} is left out", seed=missing[0])
-    yield from _changes("", asked.changes, before.changes)
+    yield from _setting_differences("", asked.changes, before.changes)
     stages = [stage.name for stage in asked.stages]
-    yield from _changed(tr("the list of stages"), stages, [stage.name for stage in before.stages])
+    yield from _difference(tr("the list of stages"), stages, [stage.name for stage in before.stages])
     for now, then in zip(asked.stages, before.stages, strict=False):
-        yield from _changed(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
-        yield from _changed(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
-        yield from _changes(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
+        yield from _difference(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
+        yield from _difference(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
+        yield from _setting_differences(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         if name not in theirs or name not in ours:
@@ -134,21 +134,26 @@ def _differences(asked: "Study", before: "Study") -> Iterator[str]:
             )
             continue
         one, other = ours[name], theirs[name]
-        yield from _changed(tr("variant '{name}': preset", name=name), one.preset, other.preset)
-        yield from _changes(tr("variant '{name}': ", name=name), one.changes, other.changes)
-        yield from _changed(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
-        yield from _changed(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
+        yield from _difference(tr("variant '{name}': preset", name=name), one.preset, other.preset)
+        yield from _setting_differences(tr("variant '{name}': ", name=name), one.changes, other.changes)
+        yield from _difference(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
+        yield from _difference(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
 
 
-def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
+def _setting_differences(where: str, asked: Any, before: Any) -> Iterator[str]:
     for key in dict.fromkeys([*asked, *before]):
         if not is_bookkeeping(key):
-            yield from _changed(where + key, asked.get(key), before.get(key))
+            yield from _difference(where + key, asked.get(key), before.get(key))
 
 
-def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
+def _difference(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield tr("{what} is {now}, was {before}", what=what, now=shown_or_unset(asked), before=shown_or_unset(before))
+        yield tr(
+            "{what} is {now}, was {before}",
+            what=what,
+            now=short_repr_or_unset(asked),
+            before=short_repr_or_unset(before),
+        )
 
 
 # Its cells
@@ -156,7 +161,7 @@ def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class CellStatus:
-    cell: "Cell"
+    cell: "StudyCell"
     path: Path  # its run directory, existing or not
     state: str = ABSENT  # of the run; `ABSENT`, `TORN` and `SKIPPED` besides
     reason: str = ""  # why it ended, if recorded
@@ -179,7 +184,7 @@ class CellStatus:
         return min(1.0, self.step / self.steps) if self.steps else 0.0
 
 
-def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str, Path]:
+def cell_directories(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -> dict[str, Path]:
     """Each cell's run directory by cell name: a renamed run is still the cell's, according to run.json."""
     born = {}
     for reader in list_runs(runs_dir):
@@ -205,7 +210,7 @@ def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str
         if (path / "config.toml").exists():
             reader = RunReader(path)
             try:
-                changed = cell.differs(reader.config)
+                changed = cell.config_differences(reader.config)
             except InputError as error:
                 damaged = tr(
                     "run '{name}' of this study is damaged: {error}; delete it to train it again",
@@ -228,7 +233,7 @@ def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str
     return found
 
 
-def look(cell: "Cell", path: Path, reader: RunReader | None = None) -> CellStatus:
+def cell_status(cell: "StudyCell", path: Path, reader: RunReader | None = None) -> CellStatus:
     """Return a cell's state. Never raises: a damaged status is a torn run.
 
     A `reader` that has watched a run on another host can tell that it lives by its moving heartbeat.
@@ -253,14 +258,14 @@ def look(cell: "Cell", path: Path, reader: RunReader | None = None) -> CellStatu
     )
 
 
-def look_at_all(cells: "Sequence[Cell]", paths: Mapping[str, Path]) -> list[CellStatus]:
+def cell_statuses(cells: "Sequence[StudyCell]", paths: Mapping[str, Path]) -> list[CellStatus]:
     """Return all cells' states; one that has not begun and waits for an unfinished stage says so.
 
     Each cell comes after the one whose weights it starts with; `paths` are run directories by cell name.
     """
     found: dict[str, CellStatus] = {}
     for cell in cells:
-        now, before = look(cell, paths[cell.name]), found.get(cell.after)
+        now, before = cell_status(cell, paths[cell.name]), found.get(cell.parent_cell)
         if before is not None and now.state == ABSENT and before.state != "finished":
             stage = before.cell.stage
             if before.verb == "failed":

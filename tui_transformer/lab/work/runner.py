@@ -18,52 +18,52 @@ from pathlib import Path
 import psutil
 
 from engine import capabilities
-from engine.base.errors import InputError, MachineFault, no_process, refused
+from engine.base.errors import InputError, MachineFault, process_start_error, write_error
 from engine.base.language import tr
 from engine.runs import claims
 from engine.runs.claims import Claim
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.work.launch import enqueue, spawn
-from tui_transformer.lab.work.logs import last_words_in
-from tui_transformer.lab.work.record import CellStatus, Verb, look, look_at_all, stop_file, study_file
-from tui_transformer.lab.work.study import Cell
+from tui_transformer.lab.work.logs import last_log_line
+from tui_transformer.lab.work.record import CellStatus, Verb, cell_status, cell_statuses, stop_file, study_file
+from tui_transformer.lab.work.study import StudyCell
 
-LOOK = 0.25  # seconds between polls of running cells
-KILLED = 3  # times that a run is begun again if its process is killed before it takes the run
-AGAIN = 1.0  # seconds until cells that could not be claimed are tried again
+POLL_INTERVAL = 0.25  # seconds between polls of running cells
+MAX_KILLS = 3  # times that a run is begun again if its process is killed before it takes the run
+RETRY_INTERVAL = 1.0  # seconds until cells that could not be claimed are tried again
 VERBS = ("begin", "resume")  # of the processes that train cells
 
 
 @dataclass
-class Going:
-    before: CellStatus  # the cell's state when it began
-    device: str  # it is on
+class RunningCell:
+    status_before: CellStatus  # the cell's state when it began
+    device: str  # that it runs on
     process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None if found running
-    pid: int | None = None  # of one that was found, while its run does not say it yet
+    pid: int | None = None  # of a process that was found, until its run records it
     claim: Claim | None = None  # under which this runner has begun it
-    _told: bool = False
+    _stop_sent: bool = False
 
     def __post_init__(self) -> None:
-        self._reader = RunReader(self.before.path)
+        self._reader = RunReader(self.status_before.path)
 
     @property
-    def found(self) -> bool:
+    def was_found(self) -> bool:
         return self.process is None
 
-    def now(self) -> CellStatus:
-        return look(self.before.cell, self.before.path, self._reader)
+    def current_status(self) -> CellStatus:
+        return cell_status(self.status_before.cell, self.status_before.path, self._reader)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         if self.process is not None:
             return self.process.poll() is not None
-        if self.pid is not None and _trains(self.pid, self.before.path):
+        if self.pid is not None and _is_training(self.pid, self.status_before.path):
             return False
-        return self.now().state not in LIVE_STATES
+        return self.current_status().state not in LIVE_STATES
 
     @property
     def killed(self) -> bool:
@@ -72,19 +72,19 @@ class Going:
 
     def stop(self) -> None:
         """Ask it to save a checkpoint and end, once."""
-        if self._told:
+        if self._stop_sent:
             return
-        self._told = True
+        self._stop_sent = True
         if self.process is not None:
             self.process.terminate()
-        elif self.pid is not None and _trains(self.pid, self.before.path):
+        elif self.pid is not None and _is_training(self.pid, self.status_before.path):
             with suppress(psutil.Error):
                 psutil.Process(self.pid).terminate()
-        elif self.now().state in LIVE_STATES:  # on another host: signals do not reach it
-            send(self.before.path, Command.STOP)
+        elif self.current_status().state in LIVE_STATES:  # on another host: signals do not reach it
+            send(self.status_before.path, RunCommand.STOP)
 
 
-def left_behind(paths: Iterable[Path]) -> dict[Path, int]:
+def orphaned_processes(paths: Iterable[Path]) -> dict[Path, int]:
     """Processes on this machine that begin or resume these runs, by run, even before the run records them."""
     wanted = {str(path.resolve()): path for path in paths}
     found = {}
@@ -98,7 +98,7 @@ def left_behind(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def _trains(pid: int, path: Path) -> bool:
+def _is_training(pid: int, path: Path) -> bool:
     try:
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE and str(path.resolve()) in process.cmdline()
@@ -106,48 +106,48 @@ def _trains(pid: int, path: Path) -> bool:
         return False
 
 
-def _over(before: CellStatus, now: CellStatus) -> bool:
+def _needs_no_training(before: CellStatus, now: CellStatus) -> bool:
     """Whether a cell that was to be trained needs it no more: finished, or failed or stopped by a person meanwhile."""
     ended = now.state in ("failed", "stopped") and (now.state, now.attempt) != (before.state, before.attempt)
     return now.verb == "done" or ended
 
 
-class Audience:
-    """A listener that shows progress; this one shows nothing."""
+class RunnerListener:
+    """Is notified of a runner's progress; this base class ignores it."""
 
-    def begun(self, cell: CellStatus, verb: Verb) -> None:
+    def on_begin(self, cell: CellStatus, verb: Verb) -> None:
         """A process has been started for a cell, or found at work on it."""
 
-    def ended(self, cell: CellStatus) -> None:
+    def on_end(self, cell: CellStatus) -> None:
         """A cell's process has ended, and no other is started."""
 
-    def taken(self, cell: CellStatus) -> None:
+    def on_takeover(self, cell: CellStatus) -> None:
         """Another worker has taken a cell over."""
 
-    def looked(self, going: Sequence[CellStatus]) -> None:
+    def on_poll(self, going: Sequence[CellStatus]) -> None:
         """Another poll was made; these cells are running."""
 
 
 @dataclass
 class Runner:
     study: str
-    cells: Sequence[Cell]  # seeds first
+    cells: Sequence[StudyCell]  # seeds first
     paths: dict[str, Path]  # run directories by a cell's name
-    audience: Audience  # is told
+    listener: RunnerListener  # is notified
     runs_dir: Path  # where its runs are
     data_dir: Path | None  # searched first for named corpora
     devices: tuple[str, ...]  # cells are spread over them
     jobs: int  # cells at a time
     retry_failed: bool = False  # retry what failed before
     command: str = ""  # the command line, for run.json
-    worker: bool = False  # one of several that may come and go: heeds an earlier stop, leaves to others what is theirs
-    _going: list[Going] = field(default_factory=list)
+    is_worker: bool = False  # one of several that may come and go: obeys an earlier stop, leaves others their cells
+    _running: list[RunningCell] = field(default_factory=list)
     _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
     _next_try: float = 0.0  # by the monotonic clock
     _killed: Counter[str] = field(default_factory=Counter)  # how often processes were killed before they took a run
-    _others: bool = False  # whether all that is left is in the hands of others
+    _left_to_others: bool = False  # whether other workers have all that is left
 
     def stop(self) -> None:
         """Ask running cells to save a checkpoint and end; begin no other. No I/O: safe in signal handlers."""
@@ -161,65 +161,67 @@ class Runner:
         """
         self._recorded = study_file(self.runs_dir, self.study).exists()
         asked = stop_file(self.runs_dir, self.study)
-        if not self.worker:
+        if not self.is_worker:
             asked.unlink(missing_ok=True)  # it stopped an earlier runner
-        left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
+        left = orphaned_processes(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
-                status = look(cell, self.paths[cell.name])
+                status = cell_status(cell, self.paths[cell.name])
                 pid = left.get(status.path)
-                found = pid is not None or (status.verb == "wait" and not self.worker)
+                found = pid is not None or (status.verb == "wait" and not self.is_worker)
                 if found and claims.liveness(self.runs_dir, cell.name) == "dead":
-                    self._going.append(Going(status, status.device, pid=pid))
-                    self.audience.begun(status, "wait")
+                    self._running.append(RunningCell(status, status.device, pid=pid))
+                    self.listener.on_begin(status, "wait")
                 elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
                     self._waiting.append(status)
-            while self._going or (self._waiting and not self._stop.is_set() and not (self.worker and self._others)):
+            while self._running or (
+                self._waiting and not self._stop.is_set() and not (self.is_worker and self._left_to_others)
+            ):
                 if asked.exists():
                     self._stop.set()
-                while len(self._going) < self.jobs and not self._stop.is_set():
-                    following = self._next()
+                while len(self._running) < self.jobs and not self._stop.is_set():
+                    following = self._claim_next()
                     if following is None:
                         break
-                    self._going.append(self._begun(*following))
-                self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
-                self._look()
-            self._require_place()
+                    self._running.append(self._begin(*following))
+                self._stop.wait(POLL_INTERVAL) if not self._stop.is_set() else time.sleep(POLL_INTERVAL)
+                self._poll()
+            self._require_folder()
         except BaseException:
             self._stop.set()
-            self.audience = Audience()  # it may be the one that failed
-            while self._going:
-                self._look()
-                time.sleep(LOOK)
+            self.listener = RunnerListener()  # it may be the one that failed
+            while self._running:
+                self._poll()
+                time.sleep(POLL_INTERVAL)
             raise
-        return look_at_all(self.cells, self.paths)
+        return cell_statuses(self.cells, self.paths)
 
-    def _next(self) -> tuple[CellStatus, Claim] | None:
+    def _claim_next(self) -> tuple[CellStatus, Claim] | None:
         """Claim the first cell that can begin; drop what others have finished or failed, and what waits for a stage
         that nobody will finish.
         """
         if time.monotonic() < self._next_try:
             return None
-        open_ = {status.cell.name for status in (*self._waiting, *(going.before for going in self._going))}
-        others, self._others = True, False
+        open_ = {status.cell.name for status in (*self._waiting, *(going.status_before for going in self._running))}
+        others, self._left_to_others = True, False
         for before in list(self._waiting):
-            name, after = before.cell.name, before.cell.after
+            name, after = before.cell.name, before.cell.parent_cell
             if after in open_ and before.verb != "resume":  # that needs only its own checkpoint
                 others = False
                 continue
-            now = look(before.cell, self.paths[name])
+            now = cell_status(before.cell, self.paths[name])
             theirs = claims.liveness(self.runs_dir, name)
             if now.verb == "wait" or theirs != "dead":
                 others &= "alive" in (theirs, RunReader(now.path).liveness())
                 continue
             waits = after and now.verb != "resume" and RunReader(self.paths[after]).state != "finished"
-            if not waits and not _over(before, now):
-                claim = self._claimed(name)
+            if not waits and not _needs_no_training(before, now):
+                claim = self._claim(name)
                 if claim is None:
                     others = False
                     continue
-                now = look(before.cell, self.paths[name])  # it may have been another's until now
-                if now.verb != "wait" and not _over(before, now):
+                now = cell_status(before.cell, self.paths[name])  # it may have been another's until now
+                if now.verb != "wait" and not _needs_no_training(before, now):
                     self._waiting.remove(before)
                     return now, claim
                 claim.release()
@@ -229,26 +231,26 @@ class Runner:
                 others = False
                 continue
             open_.discard(name)  # nor will what starts from it begin
-            found = {status.cell.name: status for status in look_at_all(self.cells, self.paths)} if waits else {}
-            self.audience.ended(found.get(name, now))
-        self._next_try, self._others = time.monotonic() + AGAIN, others
+            found = {status.cell.name: status for status in cell_statuses(self.cells, self.paths)} if waits else {}
+            self.listener.on_end(found.get(name, now))
+        self._next_try, self._left_to_others = time.monotonic() + RETRY_INTERVAL, others
         return None
 
-    def _claimed(self, name: str) -> Claim | None:
-        self._require_place()
+    def _claim(self, name: str) -> Claim | None:
+        self._require_folder()
         try:
             return claims.claim(self.runs_dir, name)
         except OSError as error:
-            raise refused(
+            raise write_error(
                 tr("cannot claim run '{name}' in {runs_dir}", name=name, runs_dir=self.runs_dir), error
             ) from None
 
     @property
-    def _in_place(self) -> bool:
+    def _folder_exists(self) -> bool:
         return self.runs_dir.is_dir() and (not self._recorded or study_file(self.runs_dir, self.study).exists())
 
-    def _require_place(self) -> None:
-        if not self._in_place:
+    def _require_folder(self) -> None:
+        if not self._folder_exists:
             file = study_file(self.runs_dir, self.study)
             raise MachineFault(
                 tr(
@@ -258,15 +260,15 @@ class Runner:
                 )
             )
 
-    def _begun(self, before: CellStatus, claim: Claim) -> Going:
+    def _begin(self, before: CellStatus, claim: Claim) -> RunningCell:
         try:
-            return self._spawned(before, claim)
+            return self._spawn_cell(before, claim)
         except BaseException:
             claim.release()
             raise
 
-    def _spawned(self, before: CellStatus, claim: Claim) -> Going:
-        on = Counter(going.device for going in self._going)
+    def _spawn_cell(self, before: CellStatus, claim: Claim) -> RunningCell:
+        on = Counter(going.device for going in self._running)
         device = min(self.devices, key=lambda name: on[name])
         verb: Verb = before.verb
         if verb == "failed":
@@ -278,56 +280,56 @@ class Runner:
             place = {"name": self.study, "variant": cell.variant, "seed": cell.seed}
             place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.begins_with)) if said}
             config, asked = cell.config, cell.config.train.init_from
-            if cell.after and asked is not None:  # the other cell's run may have been renamed
+            if cell.parent_cell and asked is not None:  # the other cell's run may have been renamed
                 _, checkpoint = split_init_from(asked)
-                config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
+                config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.parent_cell].name}@{checkpoint}")
             try:
                 path = enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
             except OSError as error:
-                raise refused(
+                raise write_error(
                     tr("cannot write run '{name}' in {runs_dir}", name=cell.name, runs_dir=self.runs_dir), error
                 ) from None
             self.paths[cell.name] = path
-        before = look(cell, self.paths[cell.name])
+        before = cell_status(cell, self.paths[cell.name])
         started = "resume" if verb == "resume" else "begin"
         try:
             process = spawn(started, before.path, device=device, data_dir=self.data_dir, claim=claim)
         except OSError as error:
-            raise no_process(error, f"run '{cell.name}': ") from None
-        self.audience.begun(before, verb)
-        return Going(before, device, process, claim=claim)
+            raise process_start_error(error, f"run '{cell.name}': ") from None
+        self.listener.on_begin(before, verb)
+        return RunningCell(before, device, process, claim=claim)
 
-    def _look(self) -> None:
-        for going in list(self._going):
+    def _poll(self) -> None:
+        for going in list(self._running):
             if self._stop.is_set():
                 going.stop()
             if going.claim is not None:
                 going.claim.beat()
-            if not going.ended:
+            if not going.has_ended:
                 continue
-            self._going.remove(going)
-            now = going.now()
-            if going.claim is not None and not going.claim.held:  # taken over: somebody believed this one dead
+            self._running.remove(going)
+            now = going.current_status()
+            if going.claim is not None and not going.claim.is_held:  # taken over: somebody believed this one dead
                 self._waiting.append(now)
-                if self._in_place:
-                    self.audience.taken(now)
+                if self._folder_exists:
+                    self.listener.on_takeover(now)
                 continue
-            never_took = now.state == "queued" and not going.found and not self._stop.is_set()
+            never_took = now.state == "queued" and not going.was_found and not self._stop.is_set()
             # A kill says nothing about the run: the machine may be short of memory, or be given to another job.
-            again = never_took and going.killed and self._killed[now.cell.name] < KILLED
+            again = never_took and going.killed and self._killed[now.cell.name] < MAX_KILLS
             self._killed[now.cell.name] += again
             if never_took and not again:
                 with suppress(InputError, OSError):  # unless another process took it meanwhile
-                    RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
-                now = going.now()
+                    RunWriter.adopt(now.path).close("failed", last_log_line(now.path / "log.txt"))
+                now = going.current_status()
             if going.claim is not None:
                 going.claim.release()
                 self._next_try = 0.0
             # A killed run is resumed as long as it makes progress; one that a person stopped stays stopped.
-            killed = now.state == "lost" and now.step > going.before.step
-            orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
+            killed = now.state == "lost" and now.step > going.status_before.step
+            orphan = going.was_found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
             if (killed or orphan or again) and not self._stop.is_set():
                 self._waiting.appendleft(now)
             else:
-                self.audience.ended(now)
-        self.audience.looked([going.now() for going in self._going])
+                self.listener.on_end(now)
+        self.listener.on_poll([going.current_status() for going in self._running])

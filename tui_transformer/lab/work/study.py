@@ -19,22 +19,22 @@ import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine import capabilities
-from engine.base.errors import InputError, nearest, one_of
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config import Tables, presets
-from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key
+from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key_message
 from engine.config.measures import MEASURES, family
 from engine.config.schema import RunConfig
-from engine.config.toml import read, shown, validate
+from engine.config.toml import read_toml, short_repr, validate
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 from tui_transformer.lab.work.record import SUFFIX, study_file
 
 SCHEMA = 1
 MOST_RUNS = 10_000  # of one study
-SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # if none are given; `FEWER` if the runs would take longer than `LONG`
-LONG = 3600.0  # seconds
+SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # if none are given; `FEWER` if the runs would take over `LONG_SECONDS`
+LONG_SECONDS = 3600.0  # seconds
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
@@ -56,7 +56,7 @@ class Stage:
     def overlay(self) -> list[Tables]:
         """The tables of its preset, each overriding the one before; raises InputError if invalid."""
         links = (
-            presets.overlay(self.preset, tr("a stage can only change the study's base, not replace it"))
+            presets.overlay_chain(self.preset, tr("a stage can only change the study's base, not replace it"))
             if self.preset
             else ()
         )
@@ -72,7 +72,7 @@ class Stage:
         return split_init_from(self.starts_from) if self.starts_from else ("", "")
 
 
-def chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Stage, ...]:
+def stage_chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Stage, ...]:
     """Return the `stages` that a variant `kept`, all if it names none; without stages, one unnamed stage.
 
     A stage whose parent is left out starts where the parent does.
@@ -99,13 +99,13 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     variant: str
     seed: int  # of the run
     config: RunConfig  # complete; not yet resolved
     name: str  # of the run's directory
     stage: str = ""  # the name of an earlier stage; "" for the run that is compared
-    after: str = ""  # the name of the cell whose weights it starts with; "" for fresh weights
+    parent_cell: str = ""  # the name of the cell whose weights it starts with; "" for fresh weights
 
     @property
     def kind(self) -> str:
@@ -115,9 +115,13 @@ class Cell:
     @property
     def begins_with(self) -> str:
         """The stage it takes its weights from; "" for fresh weights."""
-        return self.after.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2] if self.after else ""
+        return (
+            self.parent_cell.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2]
+            if self.parent_cell
+            else ""
+        )
 
-    def differs(self, ran: RunConfig) -> dict[str, Change]:
+    def config_differences(self, ran: RunConfig) -> dict[str, Change]:
         """How a resolved run's request differs from this: dotted key → (what it ran, what this requests)."""
 
         def may_be_resolved(key: str, ran: Any, asked: Any) -> bool:
@@ -127,7 +131,7 @@ class Cell:
                 return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
             if key == "train.epochs":
                 return ran is None
-            if key == INIT_FROM and self.after:  # the other cell's run may be renamed by now
+            if key == INIT_FROM and self.parent_cell:  # the other cell's run may be renamed by now
                 return ran is not None and str(ran).rpartition("@")[2] == str(asked).rpartition("@")[2]
             if key == "evaluation.stride":  # at most what a window predicts
                 return bool(ran == self.config.stride)
@@ -176,13 +180,13 @@ class Study:
                         name=name[:80],
                     )
                 )
-            with _within(tr("{where}, variant '{name}'", where=where, name=name[:80])):
+            with _error_context(tr("{where}, variant '{name}'", where=where, name=name[:80])):
                 check_name(name)
                 check_name(run_name(self.name, name, longest))
         if len(names) < 2:
             raise InputError(tr("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names)))
         if self.baseline not in names:
-            hint = nearest(self.baseline, names) or tr("; it can be {names}", names=one_of(names))
+            hint = did_you_mean(self.baseline, names) or tr("; it can be {names}", names=join_or(names))
             raise InputError(
                 tr(
                     "{where}: baseline '{baseline}' is not one of the variants{hint}",
@@ -192,12 +196,14 @@ class Study:
                 )
             )
         if self.primary and family(self.primary) not in EXPECTABLE:
-            hint = nearest(self.primary, EXPECTABLE) or tr("; it can be {expectable}", expectable=one_of(EXPECTABLE))
+            hint = did_you_mean(self.primary, EXPECTABLE) or tr(
+                "; it can be {expectable}", expectable=join_or(EXPECTABLE)
+            )
             raise InputError(
                 tr(
                     "{where}: primary = {primary} is neither a score nor a probe{hint}",
                     where=where,
-                    primary=shown(self.primary),
+                    primary=short_repr(self.primary),
                     hint=hint,
                 )
             )
@@ -206,10 +212,10 @@ class Study:
         # Earlier stages have their own runs, whose names must be legal and not another variant's.
         runs = []
         for v in self.variants:
-            stages = (*(stage.name for stage in chain(self.stages, v.stages)[:-1]), "")
+            stages = (*(stage.name for stage in stage_chain(self.stages, v.stages)[:-1]), "")
             runs += [(v, run_name(self.name, v.name, longest, stage)) for stage in stages]
         for variant, run in runs:
-            with _within(tr("{where}, variant '{name}'", where=where, name=variant.name)):
+            with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
                 check_name(run)
             if [other for _, other in runs].count(run) > 1:
                 raise InputError(
@@ -234,7 +240,7 @@ class Study:
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
                 raise InputError(
-                    tr("{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=shown(seed))
+                    tr("{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=short_repr(seed))
                 )
             if self.seeds.count(seed) > 1:
                 raise InputError(
@@ -247,7 +253,9 @@ class Study:
             for measure, outcome in variant.expect.items():
                 said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
-                    hint = nearest(measure, EXPECTABLE) or tr("; it can be {expectable}", expectable=one_of(EXPECTABLE))
+                    hint = did_you_mean(measure, EXPECTABLE) or tr(
+                        "; it can be {expectable}", expectable=join_or(EXPECTABLE)
+                    )
                     raise InputError(
                         tr(
                             "{said}: '{measure}' is neither a score nor a probe{hint}",
@@ -262,8 +270,8 @@ class Study:
                             "{said}: {measure} = {outcome}: must be {outcomes}",
                             said=said,
                             measure=measure,
-                            outcome=shown(outcome),
-                            outcomes=one_of(OUTCOMES),
+                            outcome=short_repr(outcome),
+                            outcomes=join_or(OUTCOMES),
                         )
                     )
 
@@ -287,11 +295,11 @@ class Study:
                         name=stage.name[:80],
                     )
                 )
-            with _within(tr("{said}: from", said=said)):
+            with _error_context(tr("{said}: from", said=said)):
                 parent, _ = stage.parent
             if parent and parent not in names[:place]:
-                hint = nearest(parent, names[:place]) or (
-                    tr("; it can be {names}", names=one_of(names[:place])) if place else ""
+                hint = did_you_mean(parent, names[:place]) or (
+                    tr("; it can be {names}", names=join_or(names[:place])) if place else ""
                 )
                 raise InputError(
                     tr(
@@ -314,10 +322,10 @@ class Study:
                 )
         for stage in self.stages:
             said = tr("{where}, stage '{name}'", where=where, name=stage.name)
-            with _within(said):
+            with _error_context(said):
                 check_name(stage.name)
             _check_changes(stage.changes, tr("{where}: changes", where=said))
-            with _within(said):
+            with _error_context(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
                 raise InputError(
@@ -327,13 +335,13 @@ class Study:
             said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
             for name in variant.stages:
                 if name not in names:
-                    hint = tr("; it can be {names}", names=one_of(names)) if names else tr("; the study has none")
+                    hint = tr("; it can be {names}", names=join_or(names)) if names else tr("; the study has none")
                     raise InputError(
                         tr(
                             "{said}: no stage is called '{name}'{nearest}",
                             said=said,
                             name=str(name)[:80],
-                            nearest=nearest(str(name), names) or hint,
+                            nearest=did_you_mean(str(name), names) or hint,
                         )
                     )
             if variant.stages and names[-1] not in variant.stages:
@@ -348,7 +356,7 @@ class Study:
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
 
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[StudyCell, ...]:
         """Return every run, seeds first, each after its earlier stages.
 
         The finished part of an interrupted study is then a smaller complete one.
@@ -356,7 +364,7 @@ class Study:
         asked: dict[str, str] = {}
         configs = {
             variant.name: [
-                (stage, variant_config(self, variant, stage)) for stage in chain(self.stages, variant.stages)
+                (stage, variant_config(self, variant, stage)) for stage in stage_chain(self.stages, variant.stages)
             ]
             for variant in self.variants
         }
@@ -381,19 +389,19 @@ class Study:
                     config = config.model_copy(update={"seed": seed})
                     if after:
                         config = capabilities.with_value(config, INIT_FROM, f"{after}@{checkpoint}")
-                    cells.append(Cell(name, seed, config, run_name(self.name, name, seed, own), own, after))
+                    cells.append(StudyCell(name, seed, config, run_name(self.name, name, seed, own), own, after))
         return tuple(cells)
 
     def to_toml(self) -> str:
         """Return the study as a file that `read_study` reads back as an equal study, without empty fields."""
-        file = StudyFile.model_validate(self, from_attributes=True).model_dump(by_alias=True)
+        file = StudyFileModel.model_validate(self, from_attributes=True).model_dump(by_alias=True)
         for name in ("stages", "variants"):
             file[name] = [{key: said for key, said in one.items() if said} for one in file[name]]
         return tomli_w.dumps({key: said for key, said in file.items() if said})
 
 
 @contextmanager
-def _within(where: str) -> Iterator[None]:
+def _error_context(where: str) -> Iterator[None]:
     """Add the place in the study to an error."""
     try:
         yield
@@ -406,7 +414,7 @@ def _check_changes(changes: Mapping[str, Any], where: str) -> None:
         if key == "seed":
             raise InputError(tr("{where}: 'seed' is set by `seeds`, for all variants alike", where=where))
         if key not in all_keys() or key in ("schema", "preset", "description"):
-            raise InputError(f"{where}: {unknown_key(key)}")
+            raise InputError(f"{where}: {unknown_key_message(key)}")
 
 
 # The file of a study. The order of the fields is the order in the file.
@@ -436,7 +444,7 @@ class VariantFile(_File):
     stages: list[Any] = []
 
 
-class StudyFile(_File):
+class StudyFileModel(_File):
     schema_: Annotated[int, Field(strict=True)] = Field(SCHEMA, alias="schema")
     name: Words = ""
     description: Words = ""
@@ -466,7 +474,7 @@ def _problem(error: ValidationError) -> str:
     *row, key = problem["loc"]
     list_name = str(row[0] if row else problem["loc"][0])
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
-    kind = kinds.get(list_name, StudyFile) if row else StudyFile
+    kind = kinds.get(list_name, StudyFileModel) if row else StudyFileModel
     number = key if isinstance(key, int) else row[1] if row else None
     where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
@@ -476,7 +484,7 @@ def _problem(error: ValidationError) -> str:
             "{said}unknown key '{key}'{nearest}",
             said=said,
             key=str(key)[:80],
-            nearest=nearest(str(key), known) or tr("; it can be {known}", known=one_of(known)),
+            nearest=did_you_mean(str(key), known) or tr("; it can be {known}", known=join_or(known)),
         )
     if problem["type"] == "missing" and where:
         return tr("{where} has no name", where=where)
@@ -494,36 +502,36 @@ def _problem(error: ValidationError) -> str:
     return tr(
         "{where} = {problem}: must be {must}",
         where=where if isinstance(key, int) else f"{said}{key}",
-        problem=shown(problem["input"]),
+        problem=short_repr(problem["input"]),
         must=must,
     )
 
 
 def read_study(path: Path) -> Study:
     """Read a study; its name defaults to the file's."""
-    return study_of(read(path), path)
+    return parse_study(read_toml(path), path)
 
 
-def study_of(tables: Mapping[str, Any], path: Path) -> Study:
+def parse_study(tables: Mapping[str, Any], path: Path) -> Study:
     """Build a study from a file's tables; raises InputError as `read_study`."""
     if isinstance(schema := tables.get("schema", SCHEMA), int) and schema != SCHEMA:
         raise InputError(
             tr(
                 "{path}: schema = {schema}: this version reads {schema2}",
                 path=path,
-                schema=shown(schema),
+                schema=short_repr(schema),
                 schema2=SCHEMA,
             )
         )
     try:
-        file = StudyFile.model_validate(tables)
+        file = StudyFileModel.model_validate(tables)
     except ValidationError as error:
         raise InputError(f"{path}: {_problem(error)}") from None
     said = {key: value for key, value in file if key != "schema_"}
     said["name"] = file.name if "name" in tables else path.name.removesuffix(SUFFIX).removesuffix(".toml")
     said["stages"] = tuple(Stage(**dict(stage)) for stage in file.stages)
     said["variants"] = tuple(Variant(**dict(v) | {"stages": tuple(v.stages)}) for v in file.variants)
-    with _within(str(path)):
+    with _error_context(str(path)):
         return Study(**said | {"seeds": tuple(file.seeds), "seeds_given": "seeds" in tables})
 
 
@@ -535,7 +543,7 @@ def started_studies(runs_dir: Path) -> dict[str, Path]:
     return {path.name.removesuffix(SUFFIX): path for path in sorted(runs_dir.glob(f"*{SUFFIX}"))}
 
 
-def recorded(runs_dir: Path, name: str) -> Study | None:
+def read_started_study(runs_dir: Path, name: str) -> Study | None:
     """Return a study as started, None if it was not; raises InputError if its file cannot be read."""
     path = study_file(runs_dir, name)
     return read_study(path) if path.exists() else None
@@ -546,7 +554,7 @@ def find_study(name: str, runs_dir: Path | None = None) -> Study:
     known = (started_studies(runs_dir) if runs_dir is not None else {}) | shipped_studies()
     if name in known or name.endswith(".toml"):
         return read_study(known.get(name, Path(name)))
-    hint = nearest(name, known) or tr("; it can be {known}", known=one_of(known))
+    hint = did_you_mean(name, known) or tr("; it can be {known}", known=join_or(known))
     raise InputError(tr("no study named '{name}' (a file, NAME.toml, works too){hint}", name=name[:80], hint=hint))
 
 
@@ -561,13 +569,13 @@ def run_name(study: str, variant: str, seed: int, stage: str = "") -> str:
 def base_tables(base: str) -> Tables:
     """Return the tables of a preset or `OVERLAY@BASE`; raises InputError if it is neither."""
     name, _, on = base.partition("@")
-    links = presets.chain(presets.find(name))
+    links = presets.extends_chain(presets.find(name))
     if on:
         links = [
-            *presets.chain(presets.find(on)),
-            *presets.overlay(name, tr("it cannot be applied to '{on}'", on=on[:80])),
+            *presets.extends_chain(presets.find(on)),
+            *presets.overlay_chain(name, tr("it cannot be applied to '{on}'", on=on[:80])),
         ]
-    return merged([*(link.tables for link in links), {"preset": base}])
+    return merge_tables([*(link.tables for link in links), {"preset": base}])
 
 
 def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
@@ -577,33 +585,33 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
     before it.
     """
     where = tr("study '{name}'", name=study.name)
-    with _within(where):
+    with _error_context(where):
         base = base_tables(study.base)
     where = tr("{where}, variant '{name}'", where=where, name=variant.name)
-    with _within(where):
+    with _error_context(where):
         overlay = (
-            presets.overlay(variant.preset, tr("a variant can only change the study's base, not replace it"))
+            presets.overlay_chain(variant.preset, tr("a variant can only change the study's base, not replace it"))
             if variant.preset
             else []
         )
     where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
-    with _within(where):
-        staged = [*stage.overlay, nested(stage.changes)]
-    own = [*(link.tables for link in overlay), nested(variant.changes), {"seed": study.seeds[0]}]
+    with _error_context(where):
+        staged = [*stage.overlay, nest_keys(stage.changes)]
+    own = [*(link.tables for link in overlay), nest_keys(variant.changes), {"seed": study.seeds[0]}]
     if overlay:
         own += [{"preset": variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"}]
-    config = validate(merged([base, nested(study.changes), merged(staged), *own]), where)
-    capabilities.require(config, where)
+    config = validate(merge_tables([base, nest_keys(study.changes), merge_tables(staged), *own]), where)
+    capabilities.require_valid(config, where)
     return config
 
 
-def nested(changes: Mapping[str, Any]) -> Tables:
+def nest_keys(changes: Mapping[str, Any]) -> Tables:
     """Return dotted keys as nested tables; later keys override equivalent earlier ones."""
     split = ((key.partition("."), value) for key, value in changes.items())
-    return merged({section: {name: value}} if dot else {section: value} for (section, dot, name), value in split)
+    return merge_tables({section: {name: value}} if dot else {section: value} for (section, dot, name), value in split)
 
 
-def merged(tables: Iterable[Tables]) -> Tables:
+def merge_tables(tables: Iterable[Tables]) -> Tables:
     return reduce(presets.merge, tables, {})
 
 

@@ -14,52 +14,54 @@ from textual.message import Message
 from engine.base.clean import clean_line
 from engine.base.language import tr
 from tui_transformer.lab.analysis.chart_lines import AXES, Curve, axis_text
-from tui_transformer.lab.analysis.charts.canvas import Canvas, Cell, Span, cells_of
+from tui_transformer.lab.analysis.charts.canvas import Cell, ChartCanvas, Span, cells_of
 from tui_transformer.lab.analysis.charts.overlay import (
     DISTANCE,
-    Drawn,
+    ChartedRuns,
     Overlay,
     Stroke,
-    differences,
-    distances,
-    losses,
-    paint,
+    difference_chart,
+    distance_chart,
+    draw_overlay,
+    loss_chart,
     probes_of,
-    shading,
+    shading_notes,
 )
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.language import IN_USE
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, seen_part, title_line, whole
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
+from tui_transformer.lab.formatting import fit_to_width
+from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, parts_that_fit, title_line, zoomed_range_text
 
 WHERE = {"step": tr("step {place}"), "tokens": tr("{place} tokens"), DISTANCE: tr("{place} back")}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
-LOG = IN_USE.word("log")  # of a logarithmic axis
+LOG = CURRENT_LANGUAGE.translate_term("log")  # of a logarithmic axis
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
 
 @dataclass(frozen=True)
 class OverlayDrawing:
-    made: Overlay
+    overlay: Overlay
     hidden: frozenset[int] = frozenset()  # numbers of letters that only the legend shows
-    about: str = ""
+    explanation: str = ""
 
     @property
     def all_hidden(self) -> bool:
-        return bool(self.made.drawn) and all(stroke.slot in self.hidden for stroke in self.made.drawn)
+        return bool(self.overlay.drawn_strokes) and all(
+            stroke.slot in self.hidden for stroke in self.overlay.drawn_strokes
+        )
 
-    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
-        seen = tuple(stroke for stroke in self.made.strokes if stroke.slot not in self.hidden)
-        return paint(replace(self.made, strokes=seen), width, height, span)
+    def canvas(self, width: int, height: int, span: Span | None = None) -> ChartCanvas | None:
+        seen = tuple(stroke for stroke in self.overlay.strokes if stroke.slot not in self.hidden)
+        return draw_overlay(replace(self.overlay, strokes=seen), width, height, span)
 
-    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+    def title(self, width: int, style: str, zoomed: ChartCanvas | None = None) -> list[Cell]:
         """Return what y is, and the legend, whose names get the available room; zoomed, the part of x that is seen."""
-        made = self.made
+        made = self.overlay
         if zoomed is not None:
-            part = seen_part(made.axis, zoomed)
+            part = zoomed_range_text(made.axis, zoomed)
             made = replace(made, title=tr("{name}, {part}", name=made.brief or made.title, part=part), brief=part)
-        drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn]
+        drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn_strokes]
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
         log = [(LOG, "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
@@ -85,8 +87,8 @@ class OverlayDrawing:
         return f"{'raw' if stroke.slot in self.hidden else 'run'}{stroke.slot}"
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        made = self.made
-        strokes = [stroke for stroke in made.drawn if stroke.curve.x and stroke.slot not in self.hidden]
+        made = self.overlay
+        strokes = [stroke for stroke in made.drawn_strokes if stroke.curve.x and stroke.slot not in self.hidden]
         if not strokes:
             return []
         place = "" if x is None else axis_text(made.axis, x)
@@ -96,11 +98,11 @@ class OverlayDrawing:
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
-                text = "–" if value is None else _number(made, value, decimals)
+                text = "–" if value is None else _format_value(made, value, decimals)
                 half = None
                 if spread and stroke.curve.half:
                     half = stroke.curve.half[-1] if x is None else _value(Curve(stroke.curve.x, stroke.curve.half), x)
-                text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
+                text += f" ± {_format_value(replace(made, zero=False), half, decimals)}" if half is not None else ""
                 parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
             if sum(map(len, parts)) <= width:
                 break
@@ -108,7 +110,7 @@ class OverlayDrawing:
             parts.append(cells_of(f"  {MORE}", "dim"))
             while len(parts) > 2 and sum(map(len, parts)) > width:
                 del parts[-2]
-        return whole([*parts, *(cells_of(f"   {clean_line(note)}", "dim") for note in made.notes)], width)
+        return parts_that_fit([*parts, *(cells_of(f"   {clean_line(note)}", "dim") for note in made.notes)], width)
 
 
 def _words(stroke: Stroke, name: str) -> list[str]:
@@ -117,7 +119,7 @@ def _words(stroke: Stroke, name: str) -> list[str]:
     return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
 
 
-def _number(made: Overlay, value: float, decimals: int) -> str:
+def _format_value(made: Overlay, value: float, decimals: int) -> str:
     if made.share:
         return f"{value:.{max(0, decimals - 3)}%}".replace("%", " %" if decimals > 2 else "%")
     return f"{value:{'+' if made.zero else ''}.{decimals}f}"
@@ -133,7 +135,7 @@ def _value(curve: Curve, x: float) -> float | None:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else fitted(text, width)
+    return text if cell_len(text) <= width else fit_to_width(text, width)
 
 
 CURVES, DIFFERENCE = "curves", "difference"
@@ -148,7 +150,7 @@ ABOUT = {  # of means over seeds
 
 
 @dataclass(frozen=True)
-class Options:
+class ChartOptions:
     """Curve options. `probe`: the one drawn by distance; "" for the first."""
 
     axis: str = AXES[0]
@@ -168,34 +170,34 @@ class CompareCharts(Horizontal):
 
     def __init__(self) -> None:
         super().__init__(id="compare-charts")
-        self.options = Options()
+        self.options = ChartOptions()
         self.wide = False  # whether there is room for both
         self.zoomed = False  # whether one has it all
-        self.hidden: frozenset[int] = frozenset()  # numbers of the letters whose curves are not drawn
+        self.hidden_slots: frozenset[int] = frozenset()  # numbers of the letters whose curves are not drawn
         self.single = CURVES
-        self.beside = DIFFERENCE  # what is on the right
-        self._of: Drawn | None = None
+        self.right_view = DIFFERENCE  # what is on the right
+        self._drawn: ChartedRuns | None = None
         self._curves, self._difference = Chart(id="compare-curves"), Chart(id="compare-difference")
-        self._seen: dict[Chart, object] = {}
+        self._drawn_keys: dict[Chart, object] = {}
 
     def compose(self) -> ComposeResult:
         yield self._curves
         yield self._difference
 
     @property
-    def cost(self) -> float:
-        return sum(chart.cost for chart in (self._curves, self._difference) if chart.display)
+    def draw_seconds(self) -> float:
+        return sum(chart.draw_seconds for chart in (self._curves, self._difference) if chart.display)
 
     @property
-    def two(self) -> bool:
+    def shows_both(self) -> bool:
         return self.wide and not self.zoomed
 
     @property
     def views(self) -> tuple[str, ...]:
-        return (CURVES, self.beside) if self.two else (self.single,)
+        return (CURVES, self.right_view) if self.shows_both else (self.single,)
 
-    def show(self, drawn: Drawn | None) -> None:
-        self._of = drawn
+    def show(self, drawn: ChartedRuns | None) -> None:
+        self._drawn = drawn
         self.set_class(drawn is not None, "-drawn")
         if drawn is None:
             return
@@ -207,40 +209,42 @@ class CompareCharts(Horizontal):
             if not name and chart.has_focus:  # what is about to close cannot keep the focus
                 other.focus()
             chart.display = bool(name)
-            now = (name, self.options, self.hidden, drawn.versions, drawn.baseline is not None)
-            if name and self._seen.get(chart) != now:
-                self._seen[chart] = now
-                made = self._made(name, drawn)
-                made = replace(made, notes=(*made.notes, *shading(made.drawn)))
-                drawing = OverlayDrawing(made, self.hidden, ABOUT[name] if drawn.means or name == DISTANCE else "")
-                chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.waiting))
+            now = (name, self.options, self.hidden_slots, drawn.cache_key, drawn.baseline is not None)
+            if name and self._drawn_keys.get(chart) != now:
+                self._drawn_keys[chart] = now
+                made = self._make_overlay(name, drawn)
+                made = replace(made, notes=(*made.notes, *shading_notes(made.drawn_strokes)))
+                drawing = OverlayDrawing(
+                    made, self.hidden_slots, ABOUT[name] if drawn.shows_means or name == DISTANCE else ""
+                )
+                chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.placeholder))
 
-    def _made(self, name: str, drawn: Drawn) -> Overlay:
+    def _make_overlay(self, name: str, drawn: ChartedRuns) -> Overlay:
         options = self.options
         if name == DISTANCE:
-            return distances(drawn, options.probe)
+            return distance_chart(drawn, options.probe)
         if name == DIFFERENCE:
-            return differences(drawn, options.axis)
-        return losses(drawn, options.axis, train=options.train, log=options.log)
+            return difference_chart(drawn, options.axis)
+        return loss_chart(drawn, options.axis, train=options.train, log=options.log)
 
-    def change(self, options: Options) -> None:
+    def set_options(self, options: ChartOptions) -> None:
         if options.axis != self.options.axis:
             self.show_all()
-            self.on_chart_pointed(Chart.Pointed(None))
+            self.on_chart_cursor_moved(Chart.CursorMoved(None))
         self.options = options
-        self.show(self._of)
+        self.show(self._drawn)
 
-    def turn(self, slot: int) -> None:
+    def toggle_curve(self, slot: int) -> None:
         """Hide a letter's curve, or show it again."""
-        self.hidden ^= {slot}
-        self.show(self._of)
+        self.hidden_slots ^= {slot}
+        self.show(self._drawn)
 
     def zoom(self, on: bool) -> None:
         """Show one chart, the focused one, or as many as there is room for."""
         if on and self.wide:
-            self.single = self.beside if self._difference.has_focus else CURVES
+            self.single = self.right_view if self._difference.has_focus else CURVES
         self.zoomed = on
-        self.show(self._of)
+        self.show(self._drawn)
 
     def on_chart_legend_clicked(self, event: Chart.LegendClicked) -> None:
         event.stop()
@@ -248,47 +252,47 @@ class CompareCharts(Horizontal):
         if kind in ("run", "raw") and slot.isdigit():
             self.post_message(self.Toggled(int(slot)))
 
-    def turn_axis(self) -> None:
+    def next_axis(self) -> None:
         axis = AXES[(AXES.index(self.options.axis) + 1) % len(AXES)]
-        self.change(replace(self.options, axis=axis))
+        self.set_options(replace(self.options, axis=axis))
 
-    def turn_view(self) -> None:
+    def next_view(self) -> None:
         """Show the next chart if one fits; else the next one on the right."""
         self.show_all()
-        self.on_chart_pointed(Chart.Pointed(None))
-        if self.two:
-            self.beside = DISTANCE if self.beside == DIFFERENCE else DIFFERENCE
+        self.on_chart_cursor_moved(Chart.CursorMoved(None))
+        if self.shows_both:
+            self.right_view = DISTANCE if self.right_view == DIFFERENCE else DIFFERENCE
         else:
             self.single = VIEWS[(VIEWS.index(self.single) + 1) % len(VIEWS)]
-        self.show(self._of)
+        self.show(self._drawn)
 
-    def turn_probe(self) -> None:
+    def next_probe(self) -> None:
         """Show the next probe by distance; the first if another chart is there."""
         if DISTANCE not in self.views:
             self.show_all()
-            self.on_chart_pointed(Chart.Pointed(None))
-            self.beside = self.single = DISTANCE
-            self.show(self._of)
-        elif self._of is not None and (known := probes_of(self._of)):
+            self.on_chart_cursor_moved(Chart.CursorMoved(None))
+            self.right_view = self.single = DISTANCE
+            self.show(self._drawn)
+        elif self._drawn is not None and (known := probes_of(self._drawn)):
             now = known.index(self.options.probe) if self.options.probe in known else 0
-            self.change(replace(self.options, probe=known[(now + 1) % len(known)]))
+            self.set_options(replace(self.options, probe=known[(now + 1) % len(known)]))
 
-    def on_chart_pointed(self, event: Chart.Pointed) -> None:
+    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
         """Keep the cursor at the same x in both charts if they share an axis."""
         event.stop()
         for chart in (self._curves, self._difference):
-            if event.x is None or event.chart is chart or self._one_axis:
-                chart.point_at(event.x)
+            if event.x is None or event.chart is chart or self._shares_axis:
+                chart.move_cursor(event.x)
 
     def on_chart_zoomed(self, event: Chart.Zoomed) -> None:
         """Show the same part of x in both charts if they share an axis."""
         event.stop()
         for chart in (self._curves, self._difference):
-            if event.chart is chart or self._one_axis:
+            if event.chart is chart or self._shares_axis:
                 chart.zoom_to(event.span)
 
     @property
-    def part(self) -> bool:
+    def shows_part(self) -> bool:
         """Whether only a part of x is shown."""
         return any(chart.span is not None for chart in (self._curves, self._difference))
 
@@ -297,5 +301,5 @@ class CompareCharts(Horizontal):
             chart.zoom_to(None)
 
     @property
-    def _one_axis(self) -> bool:
+    def _shares_axis(self) -> bool:
         return len({DISTANCE if name == DISTANCE else self.options.axis for name in self.views}) == 1

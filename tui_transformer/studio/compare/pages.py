@@ -16,25 +16,25 @@ from textual.widgets import Static, TextArea
 from engine.base.clean import clean, clean_line
 from engine.base.language import tr
 from engine.runs.manage import LONGEST_NOTE
-from tui_transformer.lab.analysis.detail import Blocks, Line
-from tui_transformer.studio.shared.dialog import Read
+from tui_transformer.lab.analysis.detail import Blocks, DetailLine
+from tui_transformer.studio.shared.dialog import TextScreen
 from tui_transformer.studio.shared.palette import Palette
 
 WIDEST_HEAD = 34  # columns of the heads
 
 
-class DetailPage(Read):
+class DetailPage(TextScreen):
     """A run's badges with advice, comparison with the baseline, notes, scores, probes, settings."""
 
     def __init__(self, title: str, blocks: Blocks, palette: Palette) -> None:
         texts = []
         for heading, lines in blocks.items():
             texts.append(Static(Text(heading, style=f"bold {palette.primary}".strip())))
-            texts.append(Static(_written(lines, palette), classes="dialog-text"))
+            texts.append(Static(_lines_grid(lines, palette), classes="dialog-text"))
         super().__init__(title, *texts)
 
 
-def _written(lines: Sequence[Line], palette: Palette) -> RenderableType:
+def _lines_grid(lines: Sequence[DetailLine], palette: Palette) -> RenderableType:
     """Heads in one column, wrapped text in another."""
     styles = {"plain": "", "bad": f"bold {palette.bad}", "warn": palette.warn, "advice": palette.accent}
     grid = Table.grid(padding=(0, 2))
@@ -56,11 +56,13 @@ class NotePage(ModalScreen[str | None]):
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__()
-        self._of, self._text = name, text
+        self._run_name, self._text = name, text
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Text(clean_line(tr("A note on {name}", name=self._of)), style="bold"), classes="dialog-title")
+            yield Static(
+                Text(clean_line(tr("A note on {name}", name=self._run_name)), style="bold"), classes="dialog-title"
+            )
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
             yield Static(Text(tr("ctrl+s: save · esc: discard")), classes="dialog-text")

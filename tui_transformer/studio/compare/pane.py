@@ -22,39 +22,39 @@ from textual.events import DescendantBlur
 from textual.widgets import Input
 
 from engine.base.clean import clean_line
-from engine.base.language import code, tr, trn
+from engine.base.language import language_code, tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
-from tui_transformer.lab.analysis.answer import Answer
-from tui_transformer.lab.analysis.charts.overlay import Drawn
-from tui_transformer.lab.analysis.curves import MOST, Curves, Group, seeds_of
-from tui_transformer.lab.analysis.detail import detail, group_detail
-from tui_transformer.lab.analysis.entry import NO_RUN, Entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
-from tui_transformer.lab.analysis.folder import Folder, RunScan
+from tui_transformer.lab.analysis.answer import StudyConclusion
+from tui_transformer.lab.analysis.charts.overlay import ChartedRuns
+from tui_transformer.lab.analysis.curves import MOST_CURVES, MetricsReader, SeedRuns, group_seeds
+from tui_transformer.lab.analysis.detail import detail, variant_detail
+from tui_transformer.lab.analysis.entry import NO_RUN, RunEntry
+from tui_transformer.lab.analysis.export import DATA_FORMATS, FORMATS, comparison_table, save, variant_comparison_table
+from tui_transformer.lab.analysis.folder import FolderContents, RunsFolder
 from tui_transformer.lab.analysis.groups import unit_of
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.query import best_first
-from tui_transformer.lab.analysis.sentences import answer_sentences, verdict_sentence
+from tui_transformer.lab.analysis.sentences import conclusion_sentences, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
+from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Selection, View, ViewOptions, ViewTable
 from tui_transformer.lab.records.pace import PollInterval
-from tui_transformer.lab.records.seen import turn, why_not_seen
+from tui_transformer.lab.records.seen import toggle_seen, why_not_seen
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
-from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants, others
+from tui_transformer.lab.reports.selection import ReportSelection, other_selections, select_runs, select_variants
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.compare.splitter import Splitter
 from tui_transformer.studio.shared.dialog import Answer as Choice
-from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog, confirm_overwrite, error_text
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
-from tui_transformer.studio.shared.messages import Play, errors_said, say
+from tui_transformer.studio.shared.messages import PlayRequested, show_errors, show_notification
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.panel import fitting, panel
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.panel import join_that_fit, panel
+from tui_transformer.studio.shared.words import CachedText, empty_pane_text
 
 TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
@@ -71,33 +71,33 @@ SPOKEN = {"en": tr("in English"), "zh": tr("in Chinese, 中文")}
 
 
 class ComparePane(Vertical, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["compare"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["compare"]]
 
     def __init__(self, *, runs_dir: Path) -> None:
         super().__init__(id="compare")
         self.runs_dir = runs_dir
-        self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
-        self.options, self.selection = Options(), Selection()
-        self.look, self.metrics, self.shown = RunScan(), dict[Path, Metrics](), Shown()
+        self.folder, self.curves, self.view = RunsFolder(runs_dir), MetricsReader(), View()
+        self.options, self.selection = ViewOptions(), Selection()
+        self.scan, self.metrics, self.shown = FolderContents(), dict[Path, Metrics](), ViewTable()
         self.chosen: Path | None = None
-        self.answering = True  # whether the answer is shown, not the table
-        self.answers: tuple[Answer, ...] = ()  # one for each study
+        self.shows_answer = True  # whether the answer is shown, not the table
+        self.answers: tuple[StudyConclusion, ...] = ()  # one for each study
         self._why = ""  # why there is none
         self.study: str | None = None  # whose answer is shown; None for the first
-        self.measure = ""  # it is about; "" for the primary one
-        self.touched = False  # whether the selection and the baseline are the user's
+        self.measure = ""  # that the answer is about; "" for the primary one
+        self.has_user_selection = False  # whether the selection and the baseline are the user's
         self.zoomed = False  # whether the charts have all the room
         self._top_lines: int | None = None  # of the upper part, as it was dragged
-        self.over_seeds = False  # whether curves are means over a variant's seeds
-        self._title, self._nothing = Words(id="compare-title"), Words(id="compare-nothing")
+        self.averages_seeds = False  # whether curves are means over a variant's seeds
+        self._title, self._nothing = CachedText(id="compare-title"), CachedText(id="compare-nothing")
         self._filter = SearchLine(EXAMPLE, self._focus_runs, id="compare-filter")
         self._filter.display = False
-        self._mistake, self._hint = Words(id="compare-mistake"), Words(id="compare-hint")
+        self._mistake, self._hint = CachedText(id="compare-mistake"), CachedText(id="compare-hint")
         self._forest, self._head, self._table = ForestPlot(), TableHead(), RunTable()
         self._top = panel(Vertical(self._forest, self._head, self._table, id="compare-top"))
-        self._sentence, self._splitter = Words(id="compare-sentence"), Splitter()
+        self._sentence, self._splitter = CachedText(id="compare-sentence"), Splitter()
         self._charts = panel(CompareCharts(), tr("Charts"))
-        self._looked = False
+        self._has_scanned = False
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
         self._interval = PollInterval()
@@ -125,20 +125,20 @@ class ComparePane(Vertical, can_focus=True):
 
     def _focus_runs(self) -> None:
         """Focus the table at once; the pane itself while there is no table, so that keys are heard."""
-        table = self._forest.list if self.answer is not None else self._table
+        table = self._forest.forest_list if self.answer is not None else self._table
         self.screen.set_focus(table if self.shown.rows and not self.zoomed else self)
 
     @property
-    def answer(self) -> Answer | None:
+    def answer(self) -> StudyConclusion | None:
         """The answer on screen; None if the table is."""
-        if not self.answering or not self.answers:
+        if not self.shows_answer or not self.answers:
             return None
         return next((one for one in self.answers if one.study == self.study), self.answers[0])
 
     @property
-    def chosen_runs(self) -> tuple[Path, ...]:
-        """The runs that the user has selected; those drawn of themselves are not."""
-        return self.selection.runs if self.touched else ()
+    def selected_runs(self) -> tuple[Path, ...]:
+        """The runs that the user has selected; not those drawn by default."""
+        return self.selection.runs if self.has_user_selection else ()
 
     # Looking
 
@@ -152,29 +152,29 @@ class ComparePane(Vertical, can_focus=True):
             baseline, runs = self.selection.baseline, self._grouped or self.selection.runs
             if runs and baseline is not None and baseline not in runs:
                 runs = (*runs, baseline)
-            look = await asyncio.to_thread(self.folder.look, frozenset(self._changed))
+            look = await asyncio.to_thread(self.folder.scan, frozenset(self._changed))
             metrics = await asyncio.to_thread(self.curves.read, runs)
             self._changed.clear()
             looked = time.perf_counter()
-            changed = self._take(look, metrics)
-            drawn = time.perf_counter() - looked + (self._charts.cost if changed else 0.0)
+            changed = self._apply(look, metrics)
+            drawn = time.perf_counter() - looked + (self._charts.draw_seconds if changed else 0.0)
             wait = self._interval.next(changed=changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait)
 
-    def _take(self, look: RunScan, metrics: dict[Path, Metrics]) -> bool:
+    def _apply(self, look: FolderContents, metrics: dict[Path, Metrics]) -> bool:
         """Show the current state; return whether anything is new."""
-        first, self._looked = not self._looked, True
-        another, more = first or look is not self.look, metrics != self.metrics
-        self.look, self.metrics = look, metrics
+        first, self._has_scanned = not self._has_scanned, True
+        another, more = first or look is not self.scan, metrics != self.metrics
+        self.scan, self.metrics = look, metrics
         if another:
-            self.selection.keep({entry.path for entry in look.entries})
+            self.selection.drop_missing({entry.path for entry in look.entries})
             self.redraw()
         elif more:
             self.draw_charts()
         return another or more
 
-    def look_now(self, run: Path) -> None:
+    def reread_run(self, run: Path) -> None:
         self._changed.add(run)
         self._wake.set()
 
@@ -184,14 +184,14 @@ class ComparePane(Vertical, can_focus=True):
     # Showing
 
     def redraw(self) -> None:
-        selection, look = self.selection, self.look
-        pinned = selection.baseline if self.touched else None
-        self.answers = self.view.answers(look.entries, look.studies, pinned, self.measure)
-        self._why = "" if self.answers else self.view.why_no_answer(look.entries, look.studies, pinned)
+        selection, look = self.selection, self.scan
+        pinned = selection.baseline if self.has_user_selection else None
+        self.answers = self.view.conclusions(look.entries, look.studies, pinned, self.measure)
+        self._why = "" if self.answers else self.view.why_no_conclusion(look.entries, look.studies, pinned)
         answer = self.answer
-        if not self.touched:
+        if not self.has_user_selection:
             self._select_for(answer)
-        self.options = replace(self.options, baseline=selection.baseline, selected=self.chosen_runs)
+        self.options = replace(self.options, baseline=selection.baseline, selected=self.selected_runs)
         self.shown = shown = self.view.arrange(look.entries, self.options, look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
@@ -204,29 +204,31 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                self._sentence.show(Text(clean_line(IN_USE.say("join.sentence").join(answer_sentences(answer)))))
+                self._sentence.show(
+                    Text(clean_line(CURRENT_LANGUAGE.format_phrase("join.sentence").join(conclusion_sentences(answer))))
+                )
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
-            self._head.show(shown, self._table.layout_of, reverse=self.options.reverse)
+            self._head.show(shown, self._table.current_layout, reverse=self.options.reverse)
             self.set_class(bool(shown.mistake), "-mistaken")
             self._mistake.show(Text(clean_line(shown.mistake)))
             width = self.size.width - (AROUND_TITLE if self.app.has_class("framed") else 2)
             title = _answer_title(answer, len(self.answers)) if answer else _title(shown, self.options)
-            words = Text(clean_line(look.problem or fitting(title, width)), no_wrap=True, overflow="ellipsis")
+            words = Text(clean_line(look.problem or join_that_fit(title, width)), no_wrap=True, overflow="ellipsis")
             self._title.show(words)
             self._top.border_title = words
-            self._say_hint()
-            if not shown.rows and self._looked:
+            self._show_hint()
+            if not shown.rows and self._has_scanned:
                 self._nothing.show(_nothing(shown, look.problem))
             self.draw_charts()
             self._share_out()
         if turned or not shown.total:
             self.refresh_bindings()
-        if turned and self.app.focused in (None, self, self._table, self._forest.list):
+        if turned and self.app.focused in (None, self, self._table, self._forest.forest_list):
             self._focus_runs()
 
-    def _select_for(self, answer: Answer | None) -> None:
+    def _select_for(self, answer: StudyConclusion | None) -> None:
         """Draw the variants of the answer on screen, else of the first: the baseline, then from the best.
 
         Without any answer, draw the best runs, one of each variant.
@@ -237,20 +239,22 @@ class ComparePane(Vertical, can_focus=True):
         baseline = answer.baseline if answer is not None else None
         if answer is None:
             found: dict[object, Path] = {}
-            for run in best_first(self.look.entries):
+            for run in best_first(self.scan.entries):
                 if run.last is not None:
                     found.setdefault((run.study.name, run.study.variant) if run.study else run.path, run.path)
             for path in list(found.values())[:FEW]:
-                self.selection.turn(path)
+                self.selection.toggle(path)
             return
         if answer.family.baseline is not None and answer.family.file.baseline != answer.family.baseline.name:
             self.selection.baseline = answer.family.baseline.representative.path
         others = [result for result in answer.results if result is not baseline]
-        counted = [result for result in others if result.difference(answer.measure) is not None and not result.why_not]
+        counted = [
+            result for result in others if result.difference(answer.measure) is not None and not result.why_incomparable
+        ]
         counted += [result for result in others if result not in counted and any(run.live for run in result.runs)]
         drawn = [*([baseline] if baseline is not None else []), *counted]
-        for result in drawn if len(drawn) <= MOST else drawn[:FEW]:
-            self.selection.turn(result.group.representative.path)
+        for result in drawn if len(drawn) <= MOST_CURVES else drawn[:FEW]:
+            self.selection.toggle(result.group.representative.path)
 
     def _share_out(self) -> None:
         """The upper part is as high as its rows, or as it was dragged; the charts have the rest."""
@@ -286,10 +290,10 @@ class ComparePane(Vertical, can_focus=True):
     def action_answer(self) -> None:
         """Turn between the answer and the table; the cursor stays on its variant."""
         at = self._representative()
-        if not self.answering and at is not None:
+        if not self.shows_answer and at is not None:
             studies = [result.group.study for result in self.shown.variants if result.path == self.chosen]
             self.study = next(iter(studies), at.study.name if at.study is not None else "")
-        self.answering = not self.answering
+        self.shows_answer = not self.shows_answer
         self._stay_at(at)
 
     def action_next_study(self) -> None:
@@ -298,7 +302,7 @@ class ComparePane(Vertical, can_focus=True):
             self.study, self.measure = self.answers[(now + 1) % len(self.answers)].study, ""
             self.redraw()
 
-    def on_forest_list_turned(self, event: ForestList.Turned) -> None:
+    def on_forest_list_measure_changed(self, event: ForestList.MeasureChanged) -> None:
         event.stop()
         if self.answer is not None:
             keys = [measure.key for measure in self.answer.measures]
@@ -307,7 +311,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_compare_charts_toggled(self, event: CompareCharts.Toggled) -> None:
         event.stop()
-        self._charts.turn(event.slot)
+        self._charts.toggle_curve(event.slot)
 
     def on_line_list_letter_clicked(self, event: LineList.LetterClicked) -> None:
         event.stop()
@@ -317,15 +321,15 @@ class ComparePane(Vertical, can_focus=True):
         """Hide the curve at the cursor, or show it again."""
         entry = self._representative()
         if entry is not None and (slot := self.selection.slot(entry.path)) is not None:
-            self._charts.turn(slot)
+            self._charts.toggle_curve(slot)
 
-    def _say_hint(self) -> None:
+    def _show_hint(self) -> None:
         """Show the verdict under the cursor if the table cuts it, and what to do next."""
         row, lines = self._table.row, []
         if row is not None and isinstance(row.entry, VariantResult):
-            lines.append(IN_USE.say("name", name=row.entry.name, text=verdict_sentence(row.entry)))
+            lines.append(CURRENT_LANGUAGE.format_phrase("name", name=row.entry.name, text=verdict_sentence(row.entry)))
         elif row is not None and self._table.verdict_is_cut:
-            lines.append(IN_USE.say("name", name=row.entry.name, text=row.verdict))
+            lines.append(CURRENT_LANGUAGE.format_phrase("name", name=row.entry.name, text=row.verdict))
         if self.answer is not None:
             lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:
@@ -344,26 +348,26 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_resize(self) -> None:
         self._charts.wide = self.app.size.width >= TWO
-        if self._looked:
+        if self._has_scanned:
             self.call_after_refresh(self.redraw)
         self._wake.set()
 
     # Choosing
 
-    def current(self) -> Entry | None:
+    def current(self) -> RunEntry | None:
         """Return the run under the cursor; None in the views by variant, or on an extra row."""
         row = self._table.row if self.answer is None else None
-        if row is None or not isinstance(row.entry, Entry) or row.entry.state == NO_RUN:
+        if row is None or not isinstance(row.entry, RunEntry) or row.entry.state == NO_RUN:
             return None
         return row.entry
 
     def variant(self) -> VariantResult | None:
         if self.answer is not None:
-            return self._forest.list.result
+            return self._forest.forest_list.result
         row = self._table.row
         return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
-    def _representative(self) -> Entry | None:
+    def _representative(self) -> RunEntry | None:
         """The run under the cursor, or that of the variant there: its selected or pinned run."""
         variant = self.variant()
         if variant is None:
@@ -374,20 +378,20 @@ class ComparePane(Vertical, can_focus=True):
     def on_line_list_chosen(self, event: RunTable.Chosen) -> None:
         event.stop()
         self.chosen = event.run
-        self._say_hint()
+        self._show_hint()
 
     def on_line_list_opened(self, event: RunTable.Opened) -> None:
         event.stop()
         self.action_detail()
 
-    def on_run_table_moved(self, event: RunTable.Moved) -> None:
+    def on_run_table_columns_moved(self, event: RunTable.ColumnsMoved) -> None:
         event.stop()
-        self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
-        self._say_hint()
+        self._head.show(self.shown, self._table.current_layout, reverse=self.options.reverse)
+        self._show_hint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if there is nothing to act on."""
-        if self._looked and not self.shown.total:
+        if self._has_scanned and not self.shown.total:
             return None
         if self.answer is not None and action in (*OF_THE_TABLE, *NEEDS_A_RUN):
             return None
@@ -400,10 +404,10 @@ class ComparePane(Vertical, can_focus=True):
     def action_by_variant(self) -> None:
         """Toggle variants over seeds and every run; the cursor stays on its item."""
         at, to_runs = self._representative(), self.answer is None and self.shown.by == VARIANTS
-        self.options, self.answering = replace(self.options, by=RUNS if to_runs else VARIANTS), False
+        self.options, self.shows_answer = replace(self.options, by=RUNS if to_runs else VARIANTS), False
         self._stay_at(at)
 
-    def _stay_at(self, at: Entry | None) -> None:
+    def _stay_at(self, at: RunEntry | None) -> None:
         """Show what was turned to, with the cursor on a run or its variant."""
         self.redraw()
         self.refresh_bindings()
@@ -417,20 +421,22 @@ class ComparePane(Vertical, can_focus=True):
     def action_select(self) -> None:
         entry = self._representative()
         if entry is not None:
-            self.touched = True
-            if not self.selection.turn(entry.path):
-                say(self, tr("at most {n} curves can be told apart: deselect one first", n=MOST), "warning")
+            self.has_user_selection = True
+            if not self.selection.toggle(entry.path):
+                show_notification(
+                    self, tr("at most {n} curves can be told apart: deselect one first", n=MOST_CURVES), "warning"
+                )
             self._selected()
 
     def action_pin(self) -> None:
         entry = self._representative()
         if entry is not None:
-            self.touched = True
-            self.selection.pin(entry.path)
+            self.has_user_selection = True
+            self.selection.toggle_baseline(entry.path)
             self._selected()
 
     def action_unselect(self) -> None:
-        self.touched = True
+        self.has_user_selection = True
         self.selection.clear()
         self._selected()
 
@@ -441,11 +447,11 @@ class ComparePane(Vertical, can_focus=True):
         self._wake.set()
 
     def action_play(self) -> None:
-        entry, two = self._representative(), self.chosen_runs
+        entry, two = self._representative(), self.selected_runs
         if len(two) == 2:
-            self.post_message(Play(*two))
+            self.post_message(PlayRequested(*two))
         elif entry is not None:
-            self.post_message(Play(entry.path))
+            self.post_message(PlayRequested(entry.path))
 
     # Filter and order
 
@@ -465,7 +471,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_back(self) -> None:
         """Undo, latest first: the part of a chart that is shown, one chart alone, the filter, the selection view."""
-        if self._charts.part:
+        if self._charts.shows_part:
             self._charts.show_all()
             return
         if self.zoomed:
@@ -478,8 +484,8 @@ class ComparePane(Vertical, can_focus=True):
         self._focus_runs()
 
     def action_only(self) -> None:
-        if not self.chosen_runs and not self.options.only:
-            say(self, tr("no run is selected: press space to select one"), "warning")
+        if not self.selected_runs and not self.options.only:
+            show_notification(self, tr("no run is selected: press space to select one"), "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
 
@@ -501,75 +507,77 @@ class ComparePane(Vertical, can_focus=True):
         else:
             self._arrange(replace(self.options, sort=event.key, reverse=False))
 
-    def _arrange(self, options: Options) -> None:
+    def _arrange(self, options: ViewOptions) -> None:
         self.options = options
         self.redraw()
 
     # Charts: the curves of the selected runs, or means over the seeds of variants
 
     def draw_charts(self) -> None:
-        entries, pinned, baseline = self.look.entries, self.shown.baseline, None
+        entries, pinned, baseline = self.scan.entries, self.shown.baseline, None
         by_path = {entry.path: entry for entry in entries}
         runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
         variants = self.answer.results if self.answer is not None else self.shown.variants
         if variants and self.selection.runs:
             drawn = [(slot, v) for v in variants if (slot := self._slot_of(v)) is not None]
-            groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
+            groups = [
+                (slot, SeedRuns(v.name, v.group.charted_runs)) for slot, v in sorted(drawn, key=lambda pair: pair[0])
+            ]
             baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
             if baselines:
-                baseline = Group(baselines[0].name, baselines[0].drawn)
-        elif self.over_seeds and runs:
-            seeds = seeds_of([run for _, run in runs], entries)
+                baseline = SeedRuns(baselines[0].name, baselines[0].charted_runs)
+        elif self.averages_seeds and runs:
+            seeds = group_seeds([run for _, run in runs], entries)
             groups = [(next(slot for slot, run in runs if run in group.runs), group) for group in seeds]
             if pinned is not None:
-                (baseline,) = seeds_of([pinned], entries)
+                (baseline,) = group_seeds([pinned], entries)
         else:
             self._grouped = ()
             if any(run.path not in self.metrics for _, run in runs):
                 self._wake.set()  # some are not read yet
-            self._charts.show(Drawn.of_runs(runs, pinned, self.metrics) if runs else None)
+            self._charts.show(ChartedRuns.from_runs(runs, pinned, self.metrics) if runs else None)
             return
         together = [group for _, group in groups] + ([baseline] if baseline is not None else [])
         paths = tuple(dict.fromkeys(run.path for group in together for run in group.runs))
         if set(paths) - set(self._grouped):
             self._wake.set()  # some are not read yet
         self._grouped = paths
-        self._charts.show(Drawn(tuple(groups), baseline, self.metrics))
+        self._charts.show(ChartedRuns(tuple(groups), baseline, self.metrics))
 
     def _slot_of(self, variant: VariantResult) -> int | None:
         """The index of a variant's letter: that of its first selected run."""
         return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
 
     def action_x_axis(self) -> None:
-        self._charts.turn_axis()
+        self._charts.next_axis()
 
     def action_other_chart(self) -> None:
-        self._charts.turn_view()
+        self._charts.next_view()
 
     def action_over_seeds(self) -> None:
-        self.over_seeds = not self.over_seeds
+        self.averages_seeds = not self.averages_seeds
         self.draw_charts()
         self._wake.set()
 
     def action_probe(self) -> None:
-        self._charts.turn_probe()
+        self._charts.next_probe()
 
     def action_log_y(self) -> None:
-        self._charts.change(replace(self._charts.options, log=not self._charts.options.log))
+        self._charts.set_options(replace(self._charts.options, log=not self._charts.options.log))
 
     def action_train_curves(self) -> None:
-        self._charts.change(replace(self._charts.options, train=not self._charts.options.train))
+        self._charts.set_options(replace(self._charts.options, train=not self._charts.options.train))
 
     # Detail, notes and tags
 
     def action_detail(self) -> None:
-        entry, variant, palette = self.current(), self.variant(), Palette.of(self.app.theme_variables)
+        entry, variant, palette = self.current(), self.variant(), Palette.from_variables(self.app.theme_variables)
         if entry is not None:
             blocks = detail(entry, self.shown.baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {tr(entry.state)}", blocks, palette))
         elif variant is not None:
-            title = f"{variant.group.title}   {variant.seeds()}"
-            self.app.push_screen(DetailPage(title, group_detail(variant), palette))
+            title = f"{variant.group.title}   {variant.seeds_text()}"
+            self.app.push_screen(DetailPage(title, variant_detail(variant), palette))
 
     @work(exit_on_error=False)
     async def action_note(self) -> None:
@@ -590,8 +598,8 @@ class ComparePane(Vertical, can_focus=True):
         def tags_in(text: str) -> list[str]:
             return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
 
-        wrong = lambda text: complaint(lambda: [check_tag(tag) for tag in tags_in(text)])
-        asked = AskText(
+        wrong = lambda text: error_text(lambda: [check_tag(tag) for tag in tags_in(text)])
+        asked = TextDialog(
             tr("Tags for {name}", name=entry.name),
             ", ".join(entry.tags),
             text=tr("Separate them with commas."),
@@ -614,16 +622,16 @@ class ComparePane(Vertical, can_focus=True):
         if entry is None:
             return
         if wrong := why_not_seen(entry.name, entry.badges):
-            say(self, wrong, "warning")
+            show_notification(self, wrong, "warning")
             return
-        await self._write(lambda: turn(entry.path, entry.badges), "", entry.path)
+        await self._write(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
 
     async def _write(self, task: Callable[[], object], said: str, run: Path) -> None:
         """Write notes, tags or what was seen in a thread, say so, and read the run again."""
-        with errors_said(self):
+        with show_errors(self):
             done = await asyncio.to_thread(task)
-            say(self, said or str(done))
-        self.look_now(run)
+            show_notification(self, said or str(done))
+        self.reread_run(run)
 
     # Exports and reports
 
@@ -631,7 +639,7 @@ class ComparePane(Vertical, can_focus=True):
     async def action_export(self) -> None:
         shown, results = self.shown, self._results
         if not shown.rows and not results:
-            say(self, tr("no runs to export"), "warning")
+            show_notification(self, tr("no runs to export"), "warning")
             return
         many = (
             trn("{n} variant", "{n} variants", len(results)) if results else trn("{n} run", "{n} runs", len(shown.rows))
@@ -640,62 +648,62 @@ class ComparePane(Vertical, can_focus=True):
         words = tr("{count}, in the order and with the filter shown.", count=many)
         if self.answer is not None:  # which has no filter
             words = tr("{count}, in the order shown.", count=many)
-        key = await self.app.push_screen_wait(Ask(tr("Export the comparison"), answers, words))
+        key = await self.app.push_screen_wait(ChoiceDialog(tr("Export the comparison"), answers, words))
         if key is None:
             return
         name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
-        asked = AskText(
-            tr("Write {name} to", name=FORMATS[key].name), name, wrong=lambda text: wrong_place(text, "file")
+        asked = TextDialog(
+            tr("Write {name} to", name=FORMATS[key].name), name, wrong=lambda text: path_problem(text, "file")
         )
         text = await self.app.push_screen_wait(asked)
         if text is None:
             return
         path = Path(text).expanduser()
-        if not await may_replace(self.app, path, tr("{path} already exists.", path=path)):
+        if not await confirm_overwrite(self.app, path, tr("{path} already exists.", path=path)):
             return
         everything = self.options.all_settings
 
         def export() -> None:
             made = (
-                group_table(results, data=key in DATA, all_settings=everything)
+                variant_comparison_table(results, data=key in DATA_FORMATS, all_settings=everything)
                 if results
-                else table(shown.runs, shown.baseline, all_settings=everything)
+                else comparison_table(shown.runs, shown.baseline, all_settings=everything)
             )
             save(FORMATS[key].write(made), path)
 
-        with errors_said(self):
+        with show_errors(self):
             await asyncio.to_thread(export)
-            say(self, tr("{count} written to {path}", count=many, path=path.absolute()))
+            show_notification(self, tr("{count} written to {path}", count=many, path=path.absolute()))
 
-    def what_is_reported(self) -> ReportSelection:
-        look, selection = self.look, self.selection
-        runs, pinned = self.chosen_runs, selection.baseline
+    def report_selection(self) -> ReportSelection:
+        look, selection = self.scan, self.selection
+        runs, pinned = self.selected_runs, selection.baseline
         if self.answer is not None or self.shown.by == VARIANTS:
-            return of_variants(look, self._results, pinned, self.variant(), runs)
-        return of_runs(look, runs, pinned, self.current())
+            return select_variants(look, self._results, pinned, self.variant(), runs)
+        return select_runs(look, runs, pinned, self.current())
 
     @property
     def _results(self) -> Sequence[VariantResult]:
         """The variants that are shown; none in the view by run."""
         return self.answer.results if self.answer is not None else self.shown.variants
 
-    def others_to_report(self, chosen: ReportSelection) -> list[ReportSelection]:
+    def other_report_selections(self, chosen: ReportSelection) -> list[ReportSelection]:
         variant, run = self.variant(), self.current()
         at = variant.runs if variant is not None else [run] if run is not None else []
         shown = [run for result in self._results for run in result.runs] or self.shown.runs
-        return others(self.look, chosen, self.selection.baseline, at, shown)
+        return other_selections(self.scan, chosen, self.selection.baseline, at, shown)
 
     @work(exit_on_error=False)
     async def action_report(self) -> None:
-        chosen = self.what_is_reported()
+        chosen = self.report_selection()
         if not chosen.entries:
-            say(self, tr("no runs to report on: select some first"), "warning")
+            show_notification(self, tr("no runs to report on: select some first"), "warning")
             return
-        scopes = [chosen, *self.others_to_report(chosen)]
+        scopes = [chosen, *self.other_report_selections(chosen)]
         made = [
             Choice((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
             for kind, made in sorted(REPORTS.items())
-            for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != code())
+            for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != language_code())
         ]
         other = [Choice(OTHER_RUNS, tr("Other runs …"))] if len(scopes) > 1 else []
         covers = tr(
@@ -703,36 +711,40 @@ class ComparePane(Vertical, can_focus=True):
         )
         while True:
             words = covers + "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
-            asked = Ask(tr("A report on {name}", name=chosen.name), [*made, *other], words)
+            asked = ChoiceDialog(tr("A report on {name}", name=chosen.name), [*made, *other], words)
             key = await self.app.push_screen_wait(asked)
             if key is None:
                 return
             if key != OTHER_RUNS:
                 break
-            offered = [Choice(number, one.name, about=clean_line(one.names)) for number, one in enumerate(scopes)]
-            number = await self.app.push_screen_wait(Ask(tr("Runs in the report"), offered, at=scopes.index(chosen)))
+            offered = [Choice(number, one.name, description=clean_line(one.names)) for number, one in enumerate(scopes)]
+            number = await self.app.push_screen_wait(
+                ChoiceDialog(tr("Runs in the report"), offered, at=scopes.index(chosen))
+            )
             chosen = chosen if number is None else scopes[number]
         kind, language = key
         folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
-        wrong = lambda text: wrong_place(text, "folder")
-        text = await self.app.push_screen_wait(AskText(tr("Folder for the report"), folder, wrong=wrong))
+        wrong = lambda text: path_problem(text, "folder")
+        text = await self.app.push_screen_wait(TextDialog(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
-            say(self, tr("writing a report on {name} …", name=chosen.name))
+            show_notification(self, tr("writing a report on {name} …", name=chosen.name))
             self._report(chosen, kind, language, Path(text).expanduser())
 
     @work(group="report", exclusive=True, exit_on_error=False)
     async def _report(self, chosen: ReportSelection, kind: str, language: str, out: Path) -> None:
         def report() -> str:
-            from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
+            from tui_transformer.lab.reports.report import write_report  # matplotlib, off the event loop
 
-            main, _ = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
+            main, _ = write_report(
+                chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned
+            )
             return tr("report written to {main}", main=main.absolute())
 
-        with errors_said(self):
-            say(self, await asyncio.to_thread(report))
+        with show_errors(self):
+            show_notification(self, await asyncio.to_thread(report))
 
 
-def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
+def _answer_title(answer: StudyConclusion, of: int) -> list[tuple[str, int]]:
     """Return the parts of the title, each with its rank: where there is no room, the highest go first."""
     runs = [run for result in answer.results for run in result.runs]
     seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
@@ -740,7 +752,7 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     at, measures = next(i for i, m in enumerate(answer.measures, 1) if m.key == measure.key), len(answer.measures)
     counts = trn("{n} variant", "{n} variants", len(answer.results))
     if len(seeds) == 1:
-        counts = f"{counts} × {IN_USE.counted('seeds', seeds.pop())}"
+        counts = f"{counts} × {CURRENT_LANGUAGE.format_count('seeds', seeds.pop())}"
     done = (
         (tr("both runs finished") if planned == 2 else tr("all {planned:,} runs finished", planned=planned))
         if finished == planned
@@ -754,7 +766,7 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     return [*parts, (tr("V: next of {of}", of=of), 6)] if of > 1 else parts
 
 
-def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
+def _title(shown: ViewTable, options: ViewOptions) -> list[tuple[str, int]]:
     n = f"{shown.total:,}"
     if shown.count != shown.total:
         n = tr("{n:,} of {total:,}", n=shown.count, total=shown.total)
@@ -775,16 +787,16 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
     return parts
 
 
-def _nothing(shown: Shown, problem: str) -> Text:
+def _nothing(shown: ViewTable, problem: str) -> Text:
     if problem or not shown.total:
         hint = tr("With two runs, this pane shows which settings differ and overlays the curves.")
-        return nothing_here(tr("There is nothing to compare yet"), hint, problem)
-    words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
+        return empty_pane_text(tr("There is nothing to compare yet"), hint, problem)
+    words = Text(justify="center").append(f"{clean_line(shown.why_empty)}\n\n", "bold")
     words.append("escape", "bold").append(tr("  shows all runs again      "))
     return words.append("/", "bold").append(tr("  changes the filter"))
 
 
-def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
+def path_problem(text: str, what: Literal["file", "folder"]) -> str:
     """Return why nothing can be written there; "" if it probably can."""
     try:
         path = Path(text).expanduser()

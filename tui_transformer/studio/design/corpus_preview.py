@@ -22,7 +22,7 @@ UNPACKED = 4  # ratio of unpacked to compressed bytes
 
 
 def corpus_key(config: RunConfig) -> str:
-    return json.dumps([config.task.rows, config.data.model_dump(mode="json")], sort_keys=True)
+    return json.dumps([config.task.row_name, config.data.model_dump(mode="json")], sort_keys=True)
 
 
 def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
@@ -31,20 +31,20 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
 
     corpus, kind = config.data.corpus, config.task.corpus
     try:
-        seen = _of_large(corpus, kind, data_dir)
+        seen = _preview_large(corpus, kind, data_dir)
         if seen is None:
-            loaded = load_corpus(KINDS[kind].made, config.data, data_dir)
-            seen = loaded.preview(config.data, config.task.rows, LINES)
+            loaded = load_corpus(KINDS[kind].corpus_class, config.data, data_dir)
+            seen = loaded.preview(config.data, config.task.row_name, LINES)
     except FAILURES as error:
         return CorpusPreview(corpus, problem=str(error) or type(error).__name__)
     return replace(seen, corpus=corpus, lines=tuple(clean_line(line[:WIDEST]) for line in seen.lines))
 
 
-def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | None:
+def _preview_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | None:
     """Return the preview of a corpus too large to be read at once; None for other corpora."""
     if kind == "text" and kind_by_name(corpus) is None:
-        source = sources.find(corpus)
-        if source.bytes > LARGEST:
+        source = sources.find_source(corpus)
+        if source.approximate_bytes > LARGEST:
             beginning = ""
             for piece in source.pieces(next(iter(source.files))):
                 beginning += piece
@@ -54,12 +54,12 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
                 raise InputError(tr("corpus {corpus}: its beginning is all whitespace", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
-        from engine.data.parallel.by_path import files_of, split_selector
+        from engine.data.parallel.by_path import split_paths, split_selector
 
         base = split_selector(corpus)[0]
         entry = CORPORA.get(base)
-        found = entry.found(data_folders(data_dir)) if entry is not None else None
-        paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in files_of(base)]
+        found = entry.find_files(data_folders(data_dir)) if entry is not None else None
+        paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in split_paths(base)]
         files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
         # About their unpacked size.
         if sum(f.stat().st_size * (UNPACKED if f.suffix in (".gz", ".zip") else 1) for f in files) > LARGEST_PAIRS:
@@ -67,12 +67,12 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
     return None
 
 
-def anywhere(path: str, *, pairs: bool) -> str:
+def absolute_corpus_path(path: str, *, pairs: bool) -> str:
     """A path made independent of the current folder."""
     if pairs:
-        from engine.data.parallel.by_path import absolute
+        from engine.data.parallel.by_path import make_absolute
 
-        return absolute(path)
+        return make_absolute(path)
     try:
         base, field = sources.split_field(path)
         return str(Path(base).expanduser().absolute()) + (f":{field}" if field else "")

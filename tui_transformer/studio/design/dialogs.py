@@ -19,18 +19,18 @@ from textual.widgets.option_list import Option
 
 from engine.base.clean import clean, clean_line
 from engine.base.language import tr
-from engine.config.keys import all_keys, unknown_key
-from tui_transformer.lab.design.draft import Draft, as_set, values_of
+from engine.config.keys import all_keys, unknown_key_message
+from tui_transformer.lab.design.draft import Draft, allowed_values, toml_argument
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import CORPUS, Switch
-from tui_transformer.studio.shared.dialog import AskText, Filter, Read, complaint
-from tui_transformer.studio.shared.messages import say
+from tui_transformer.studio.shared.dialog import Filter, TextDialog, TextScreen, error_text
+from tui_transformer.studio.shared.messages import show_notification
 from tui_transformer.studio.shared.palette import Palette
 
 NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)
 
 
-class Ticks(ModalScreen[StudyDraft | None]):
+class PresetChecklist(ModalScreen[StudyDraft | None]):
     """A checklist of overlays as variants; enter returns the study with the ticked ones, escape None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,7 +42,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
     def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:
         super().__init__()
         self._draft, self._offered = draft, offered
-        self._ticked = {at for at, overlay in enumerate(offered) if draft.has(overlay.variant)}
+        self._ticked = {at for at, overlay in enumerate(offered) if draft.has_variant(overlay.variant)}
         self._width = max((cell_len(overlay.variant.name) for overlay in offered), default=0)
         self._filter, self._shown = Filter(len(offered)), list(range(len(offered)))
 
@@ -59,14 +59,14 @@ class Ticks(ModalScreen[StudyDraft | None]):
         self._highlight()
 
     def on_key(self, event: Key) -> None:
-        if event.key == "space" or not self._filter.take(event):  # space always ticks
+        if event.key == "space" or not self._filter.handle_key(event):  # space always ticks
             return
         self.query_one(".dialog-filter", Static).update(self._filter.line)
-        self._shown = self._filter.matching(list(range(len(self._offered))), self._words)
+        self._shown = self._filter.matching(list(range(len(self._offered))), self._search_text)
         self.query_one(OptionList).set_options([Option(self._line(at)) for at in self._shown])
         self._highlight()
 
-    def _words(self, at: int) -> tuple[str, str]:
+    def _search_text(self, at: int) -> tuple[str, str]:
         overlay = self._offered[at]
         return overlay.variant.name, overlay.why_not or overlay.description
 
@@ -77,7 +77,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
     def _line(self, at: int) -> RenderableType:
         overlay = self._offered[at]
         name, why_not = overlay.variant.name, overlay.why_not
-        mark = "✗" if why_not and not self._draft.has(overlay.variant) else "●" if at in self._ticked else "○"
+        mark = "✗" if why_not and not self._draft.has_variant(overlay.variant) else "●" if at in self._ticked else "○"
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_column(width=self._width + 2, no_wrap=True)
         line.add_column()
@@ -101,7 +101,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
         self.dismiss(self._draft.with_overlays(ticked, self._offered))
 
 
-class TomlPage(Read):
+class TomlPage(TextScreen):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", tr("copy"))]
 
     def __init__(
@@ -124,12 +124,14 @@ class TomlPage(Read):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        say(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
+        show_notification(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
 
 
-def which_number(draft: Draft, switch: Switch) -> AskText:
+def number_dialog(draft: Draft, switch: Switch) -> TextDialog:
     def wrong(text: str) -> str:
-        return complaint(lambda: switch.typed(draft, text).problem) if text.strip() else tr("enter a number")
+        return (
+            error_text(lambda: switch.with_typed_value(draft, text).problem) if text.strip() else tr("enter a number")
+        )
 
     value = draft.values.get(switch.key)
     written = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
@@ -137,26 +139,26 @@ def which_number(draft: Draft, switch: Switch) -> AskText:
     def hopeless(text: str) -> str:
         return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
 
-    return AskText(
+    return TextDialog(
         tr("{name} ({key})", name=switch.label.strip(), key=switch.key), written, wrong=wrong, hopeless=hopeless
     )
 
 
-def which_setting(draft: Draft) -> AskText:
+def setting_dialog(draft: Draft) -> TextDialog:
     def wrong(text: str) -> str:
-        return complaint(lambda: draft.with_text(text).problem)
+        return error_text(lambda: draft.with_text(text).problem)
 
     def hopeless(text: str) -> str:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
-            return "" if any(name.startswith(key) for name in all_keys()) else unknown_key(key)
+            return "" if any(name.startswith(key) for name in all_keys()) else unknown_key_message(key)
         if key not in all_keys():
             return wrong(text)
-        few = values_of(key) if key != CORPUS else ()  # a corpus may be a path as well
-        begun = not few or any(as_set(one).startswith(value.strip("\"'")) for one in few)
+        few = allowed_values(key) if key != CORPUS else ()  # a corpus may be a path as well
+        begun = not few or any(toml_argument(one).startswith(value.strip("\"'")) for one in few)
         return "" if begun else wrong(text)
 
-    return AskText(
+    return TextDialog(
         tr("Change any setting"),
         placeholder="KEY=VALUE",
         text=tr("KEY=VALUE, e.g. model.rope_base=50000; → completes the key"),

@@ -15,8 +15,8 @@ from engine.base.clean import clean_line
 from engine.base.language import tr
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
-from tui_transformer.studio.design.own_files import wrong_name
-from tui_transformer.studio.shared.keys import KEYS
+from tui_transformer.studio.design.own_files import run_name_problem
+from tui_transformer.studio.shared.keys import COMMAND_KEYS
 from tui_transformer.studio.shared.palette import Palette
 
 ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence
@@ -26,7 +26,7 @@ class NameInput(Input):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False, priority=True)]
 
     def action_leave(self) -> None:
-        self.post_message(LaunchLine.Named(None))
+        self.post_message(LaunchLine.NameEntered(None))
 
     def on_blur(self) -> None:
         self.action_leave()
@@ -34,7 +34,7 @@ class NameInput(Input):
 
 class LaunchLine(Horizontal):
     @dataclass
-    class Named(Message):
+    class NameEntered(Message):
         """The name that was typed; None: as it was."""
 
         name: str | None
@@ -49,7 +49,7 @@ class LaunchLine(Horizontal):
         yield Static("", id="launch-wrong")
 
     def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
-        width, line, launch = self.size.width, Text(no_wrap=True), KEYS["launch"]
+        width, line, launch = self.size.width, Text(no_wrap=True), COMMAND_KEYS["launch"]
         if problem:
             line.append(f" {launch}  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
         else:
@@ -69,7 +69,7 @@ class LaunchLine(Horizontal):
                 )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
-        rename = Text.assemble((f" {KEYS['run-name']} ", "reverse"), f" {tr('rename')} ")
+        rename = Text.assemble((f" {COMMAND_KEYS['run-name']} ", "reverse"), f" {tr('rename')} ")
         if not problem and line.cell_len + rename.cell_len < width:
             line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)
         for shown in self.query("#launch-words").results(Static):  # none until composed, or as the app closes
@@ -81,7 +81,7 @@ class LaunchLine(Horizontal):
     def naming(self) -> bool:
         return self.has_class("-naming")
 
-    def ask(self, name: str) -> None:
+    def edit_name(self, name: str) -> None:
         """Edit the name in place; the next keys are meant for it."""
         line = self.query_one(NameInput)
         self.query_one("#launch-words", Static).update(Text.assemble((f" {tr('name')} ", "reverse"), " "))
@@ -89,20 +89,20 @@ class LaunchLine(Horizontal):
         line.value, line.cursor_position = name, len(name)
         self.screen.set_focus(line)
 
-    def finish(self) -> None:
+    def stop_naming(self) -> None:
         self.remove_class("-naming")
 
     @property
-    def typed(self) -> str:
+    def typed_name(self) -> str:
         return self.query_one(NameInput).value
 
-    def wrong(self, name: str) -> str:
+    def name_problem(self, name: str) -> str:
         taken = tr("a run with this name already exists") if name and (self._runs_dir / name).exists() else ""
-        return wrong_name(name) or taken
+        return run_name_problem(name) or taken
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        wrong = self.wrong(event.value)
+        wrong = self.name_problem(event.value)
         said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text(tr("  enter: use this name · esc: cancel"))
         line = self.query_one("#launch-wrong", Static)
         line.update(said)
@@ -110,11 +110,11 @@ class LaunchLine(Horizontal):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if not self.wrong(event.value):
-            self.post_message(self.Named(event.value))
+        if not self.name_problem(event.value):
+            self.post_message(self.NameEntered(event.value))
 
 
 def time_colour(forecast: Forecast, palette: Palette) -> str:
-    if not forecast.long or forecast.seconds is None:
+    if not forecast.is_long or forecast.seconds is None:
         return ""
     return palette.bad if forecast.seconds >= VERY_LONG else palette.warn

@@ -14,34 +14,34 @@ GROUP = "measurement"
 TICK = 1.0  # seconds between updates on it
 
 
-class Measurement:
+class BackgroundWork:
     """At most one of a group at a time, of a draft or a study; `redraw` is called every second and at the end."""
 
     def __init__(self, widget: Widget, redraw: Callable[[], None], group: str = GROUP) -> None:
         self._widget, self._redraw, self._group = widget, redraw, group
-        self.of: object = None  # what is being measured
-        self.since = 0.0  # when that began
-        self.doing = ""  # what it does now
+        self.subject: object = None  # what is being measured
+        self.began_at = 0.0  # when that began
+        self.activity = ""  # what it does now
         self._tick: Timer | None = None
         self._failed: tuple[object, str] | None = None
 
     def begin(self, of: object, work: Awaitable[object]) -> None:
-        self.of, self._failed, self.since, self.doing = of, None, monotonic(), tr("measuring")
+        self.subject, self._failed, self.began_at, self.activity = of, None, monotonic(), tr("measuring")
         self._tick = self._widget.set_interval(TICK, self._redraw)
         self._widget.run_worker(self._run(of, work), group=self._group, exclusive=True)
         self._redraw()
 
-    def tell(self, doing: str) -> None:
-        self.doing = clean_line(doing)
+    def set_activity(self, doing: str) -> None:
+        self.activity = clean_line(doing)
         self._redraw()
 
     def stop(self) -> None:
         self._widget.workers.cancel_group(self._widget, self._group)
         self._ended()
 
-    def seconds(self, of: object) -> float | None:
+    def elapsed(self, of: object) -> float | None:
         """Since it began; None if something else, or nothing, is being measured."""
-        return monotonic() - self.since if self.of is not None and self.of == of else None
+        return monotonic() - self.began_at if self.subject is not None and self.subject == of else None
 
     def failure(self, of: object) -> str:
         """Why the last one failed; "" if it did not, or was of something else."""
@@ -52,12 +52,12 @@ class Measurement:
             await work
         except InputError as error:
             self._failed = (of, str(error))
-        if self.of is not None and self.of == of:
+        if self.subject is not None and self.subject == of:
             self._ended()
         if self._widget.is_attached:
             self._redraw()
 
     def _ended(self) -> None:
-        self.of = None
+        self.subject = None
         if self._tick is not None:
             self._tick.stop()

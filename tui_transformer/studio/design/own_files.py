@@ -8,13 +8,13 @@ from typing import TypeVar
 import tomli_w
 from platformdirs import user_config_path
 
-from engine.base.errors import InputError, refused
+from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.config import presets
 from engine.runs.files import write_atomic
 from engine.runs.names import check_name
-from tui_transformer.lab.design.draft import Draft, shown
-from tui_transformer.lab.work.study import Study, merged, nested, read_study, shipped_studies
+from tui_transformer.lab.design.draft import Draft, format_value
+from tui_transformer.lab.work.study import Study, merge_tables, nest_keys, read_study, shipped_studies
 
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}\Z")
@@ -45,14 +45,14 @@ def _read_each(paths: Iterable[Path], read: Callable[[Path], T]) -> Iterator[tup
             yield path, None, str(error)
 
 
-def own_presets() -> list[tuple[Path, presets.Preset | None, str]]:
+def user_presets() -> list[tuple[Path, presets.Preset | None, str]]:
     def load(path: Path) -> presets.Preset:
-        return presets.chain(presets.load(path))[-1]
+        return presets.extends_chain(presets.load(path))[-1]
 
     return list(_read_each(sorted(presets_folder().glob("*.toml")), load))
 
 
-def offered_studies() -> list[tuple[Study | None, str, str]]:
+def available_studies() -> list[tuple[Study | None, str, str]]:
     """Return the available studies, shipped and the user's own, each with its name and origin.
 
     For an unreadable file: None, its name, and the reason.
@@ -64,7 +64,7 @@ def offered_studies() -> list[tuple[Study | None, str, str]]:
     return found
 
 
-def wrong_preset_name(name: str) -> str:
+def preset_name_problem(name: str) -> str:
     if not _NAME.match(name):
         return tr("use up to 60 letters, digits, '.', '_' and '-', not starting with a dot")
     if (presets.folder() / f"{name}.toml").exists():
@@ -72,7 +72,7 @@ def wrong_preset_name(name: str) -> str:
     return ""
 
 
-def wrong_name(name: str) -> str:
+def run_name_problem(name: str) -> str:
     """Return what is wrong with a run's name, without the name; "" if nothing is."""
     try:
         check_name(name)
@@ -81,22 +81,24 @@ def wrong_name(name: str) -> str:
     return ""
 
 
-def wrong_study_name(name: str) -> str:
-    if wrong := wrong_name(name):
+def study_name_problem(name: str) -> str:
+    if wrong := run_name_problem(name):
         return wrong
     return tr("use up to 60 characters: run names start with the study name") if len(name) > 60 else ""
 
 
 def save_preset(draft: Draft, name: str) -> Path:
     """Write a draft as a preset, replacing any of that name: its parent, and only its changes."""
-    links = presets.chain(draft.preset)
+    links = presets.extends_chain(draft.preset)
     extends, own = draft.preset.name, list[presets.Preset]()
     if draft.on is not None:
         extends, own = draft.on, links[1:]
     elif draft.path is not None:  # only shipped presets can be extended by name
         extends, own = draft.preset.extends or "", links[-1:]
-    tables = merged([*(link.tables for link in own), nested(draft.changes)])
-    changes = ", ".join(f"{key} = {shown(value)}" for key, value in draft.changes.items() if key != "description")
+    tables = merge_tables([*(link.tables for link in own), nest_keys(draft.changes)])
+    changes = ", ".join(
+        f"{key} = {format_value(value)}" for key, value in draft.changes.items() if key != "description"
+    )
     description = (
         draft.changes.get("description")
         or tr("{name} with {changes}", name=draft.name, changes=changes or tr("no changes"))[:500]
@@ -115,5 +117,5 @@ def _write(path: Path, text: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
     except OSError as error:
-        raise refused(tr("{path}: cannot be written", path=path), error) from None
+        raise write_error(tr("{path}: cannot be written", path=path), error) from None
     return path

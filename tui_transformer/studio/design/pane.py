@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from engine.base.clean import clean_line
 from engine.base.command_line import options
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -25,26 +25,26 @@ from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
 from engine.data.known import CORPORA, is_missing
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, sentence, shown
+from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, describe_setting, format_value
 from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
-from tui_transformer.lab.design.history import History
-from tui_transformer.lab.design.kept import kept, restored
+from tui_transformer.lab.design.history import UndoHistory
+from tui_transformer.lab.design.kept import restore_draft, to_kept_draft
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
+from tui_transformer.studio.design.corpus_preview import absolute_corpus_path, corpus_key, preview_corpus
 from tui_transformer.studio.design.launch_line import LaunchLine
-from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.design.preset_list import PresetList, entries
+from tui_transformer.studio.design.measuring import BackgroundWork
+from tui_transformer.studio.design.preset_list import PresetList, preset_entries
 from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
 from tui_transformer.studio.design.switches import BASE, CORPUS, SIGNS, Switches
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, confirm_overwrite
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import SearchLine
-from tui_transformer.studio.shared.messages import How, Timing, errors_said, say
+from tui_transformer.studio.shared.messages import LaunchChoice, StudyTiming, show_errors, show_notification
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
-from tui_transformer.studio.shared.words import Words
+from tui_transformer.studio.shared.words import CachedText
 
 if TYPE_CHECKING:  # imported where it is used: the first screen waits for all other imports
     from tui_transformer.lab.design.study_draft import Estimate, StudyDraft
@@ -74,19 +74,19 @@ def _corpus_kind(draft: Draft) -> str:
 class DesignPane(Vertical):
     """The first pane: a draft per preset, kept while another is shown."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["design"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["design"]]
 
     @dataclass
-    class Launch(Message):
+    class LaunchRequested(Message):
         config: RunConfig
         command: str
-        how: How
+        how: LaunchChoice
         name: str
         ranks: int = 1
 
     @dataclass
-    class Keep(Message):
-        """To be shown again at the next start."""
+    class SaveRequested(Message):
+        """Save this design, to show it again at the next start."""
 
         design: KeptDesign
 
@@ -94,14 +94,16 @@ class DesignPane(Vertical):
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         was = was or KeptDesign()
-        self._was = dict(was.drafts)  # by entry, until it is shown
-        self._at, first = SMALL, Draft.of(SMALL)  # the current list entry
-        for entry in entries() if was.at not in ("", SMALL) else ():
+        self._saved_drafts = dict(was.drafts)  # by entry, until it is shown
+        self._entry_id, first = SMALL, Draft.from_preset(SMALL)  # the current list entry
+        for entry in preset_entries() if was.at not in ("", SMALL) else ():
             if entry.id == was.at and entry.preset is not None:
-                self._at, first = entry.id, self._landed(Draft(entry.preset, path=entry.path))
-        self._histories = {self._at: self._history(self._at, first)}  # by entry: leaving and returning keeps changes
+                self._entry_id, first = entry.id, self._landed(Draft(entry.preset, path=entry.path))
+        self._histories = {
+            self._entry_id: self._history(self._entry_id, first)
+        }  # by entry: leaving and returning keeps changes
         self._keeping: Timer | None = None
-        self._named: dict[str, str] = {}  # a run's name where it was typed, by entry
+        self._typed_names: dict[str, str] = {}  # a run's name where it was typed, by entry
         self._machine = Machine(device)
         self._switch = ""  # the key of the current one
         self._studies: dict[str, StudyDraft] = {}  # also by entry
@@ -109,37 +111,37 @@ class DesignPane(Vertical):
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._plans: dict[str, Estimate] = {}  # of measured studies, by the study as a file
         self._corpora: dict[str, CorpusPreview] = {}
-        self._measuring = Measurement(self, self._preview)
-        self._fetching = Measurement(self, self._preview, "download")  # of a corpus, by name
+        self._measuring = BackgroundWork(self, self._update_preview)
+        self._fetching = BackgroundWork(self, self._update_preview, "download")  # of a corpus, by name
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
             yield panel(PresetList(), tr("Presets"))
             with panel(Vertical(id="middle"), tr("Settings")):
                 yield Switches(self.draft)
-                yield Words(id="hint")
+                yield CachedText(id="hint")
             yield panel(Preview(), tr("Network and cost"))
         yield LaunchLine(self.runs_dir)
 
     def on_mount(self) -> None:
-        self.query_one(PresetList).reload(self._at)
+        self.query_one(PresetList).reload(self._entry_id)
         self.watch(self.app, "theme", self._redraw, init=False)
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BROAD, "broad")
-        self.call_after_refresh(self._preview)
-        self.query_one(Switches).say()  # there may be room for more words
+        self.call_after_refresh(self._update_preview)
+        self.query_one(Switches).post_hint()  # there may be room for more words
 
     def on_show(self) -> None:
-        self.run_worker(self._look_at_runs(), group="machine", exclusive=True)
+        self.run_worker(self._learn_machine_speed(), group="machine", exclusive=True)
 
-    async def _look_at_runs(self) -> None:
+    async def _learn_machine_speed(self) -> None:
         """Learn this machine's speed from its runs, which may be many."""
-        self._machine = await asyncio.to_thread(Machine.of, self.runs_dir, self.device)
-        self._preview()
+        self._machine = await asyncio.to_thread(Machine.from_runs, self.runs_dir, self.device)
+        self._update_preview()
 
     def focus_first(self) -> None:
-        self.query_one(PresetList).to_list()
+        self.query_one(PresetList).focus_list()
 
     def choose(self, preset: str) -> None:
         self.query_one(PresetList).choose(preset)
@@ -148,30 +150,34 @@ class DesignPane(Vertical):
 
     @property
     def draft(self) -> Draft:
-        return self._histories[self._at].now
+        return self._histories[self._entry_id].current
 
-    def on_preset_list_shown(self, event: PresetList.Shown) -> None:
+    def on_preset_list_preset_highlighted(self, event: PresetList.PresetHighlighted) -> None:
         entry = event.entry
         assert entry.preset is not None
-        self._at = entry.id
+        self._entry_id = entry.id
         if entry.id not in self._histories:
             self._histories[entry.id] = self._history(entry.id, self._landed(Draft(entry.preset, path=entry.path)))
         self._show(self.draft)
 
-    def _history(self, at: str, first: Draft) -> History[Draft]:
-        history, was = History(first), self._was.pop(at, None)
+    def _history(self, at: str, first: Draft) -> UndoHistory[Draft]:
+        history, was = UndoHistory(first), self._saved_drafts.pop(at, None)
         if was is not None:
-            history.put(restored(first, was))
+            history.record_change(restore_draft(first, was))
         return history
 
     @property
-    def kept(self) -> KeptDesign:
+    def kept_design(self) -> KeptDesign:
         """What is shown and what is changed, to be shown again at the next start."""
-        changed = {at: kept(history.now) for at, history in self._histories.items() if history.now != history.first}
-        return KeptDesign(at="" if self._at == SMALL else self._at, drafts=self._was | changed)
+        changed = {
+            at: to_kept_draft(history.current)
+            for at, history in self._histories.items()
+            if history.current != history.original
+        }
+        return KeptDesign(at="" if self._entry_id == SMALL else self._entry_id, drafts=self._saved_drafts | changed)
 
     def _landed(self, draft: Draft) -> Draft:
-        """A change to any base, on the base trained last: what one compares it to."""
+        """Put a change for any base on the base trained last, which it will be compared with."""
         if draft.own_base != GENERIC:
             return draft
         on = [draft.with_base(base) for base in dict.fromkeys((base_trained_last(self.runs_dir), SMALL))]
@@ -183,45 +189,47 @@ class DesignPane(Vertical):
     def on_switches_changed(self, event: Switches.Changed) -> None:
         self._show(event.draft)
 
-    def on_switches_said(self, event: Switches.Said) -> None:
-        hint, lines = self.query_one("#hint", Words), [clean_line(line) for line in event.text.split("\n")]
+    def on_switches_hint_changed(self, event: Switches.HintChanged) -> None:
+        hint, lines = self.query_one("#hint", CachedText), [clean_line(line) for line in event.text.split("\n")]
         said = Text("\n".join(lines if self.size.height >= TALL else lines[-1:]))
         if event.key:
             keys = f" {SIGNS}" if self.query_one(Switches).has_focus else ""
             said.append(f"\n{event.key}{keys}" if self.size.height >= TALL else "", "dim")
             if event.key != self._switch:
                 self._switch = event.key
-                self.query_one(Preview).look_at(event.key)
+                self.query_one(Preview).prioritise_picture(event.key)
         hint.show(said)
         hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
-        if self._measuring.of is not None and draft != self._measuring.of:
+        if self._measuring.subject is not None and draft != self._measuring.subject:
             self._measuring.stop()
-        self._histories[self._at].put(draft)
+        self._histories[self._entry_id].record_change(draft)
         if self._keeping is not None:
             self._keeping.stop()
-        self._keeping = self.set_timer(KEEP, lambda: self.post_message(self.Keep(self.kept)))
-        changed = (at for at, history in self._histories.items() if history.now != history.first)
-        self.query_one(PresetList).mark(frozenset((*changed, *self._was)))
+        self._keeping = self.set_timer(KEEP, lambda: self.post_message(self.SaveRequested(self.kept_design)))
+        changed = (at for at, history in self._histories.items() if history.current != history.original)
+        self.query_one(PresetList).mark(frozenset((*changed, *self._saved_drafts)))
         self.query_one(Switches).show(draft)
         if draft.config is not None and corpus_key(draft.config) not in self._corpora:
-            self.run_worker(self._look(draft.config), group="corpus", exclusive=True)
-        self._preview()
+            self.run_worker(self._load_corpus_preview(draft.config), group="corpus", exclusive=True)
+        self._update_preview()
 
-    def _preview(self) -> None:
+    def _update_preview(self) -> None:
         draft = self.draft
         if not self.query("Preview Page"):  # a worker may finish while the pane is being removed
             return
-        failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
-        benchmark = self._benchmarks.known(draft) if draft.config is not None else None
+        failed, measuring = self._measuring.failure(draft), self._measuring.elapsed(draft)
+        benchmark = self._benchmarks.cached(draft) if draft.config is not None else None
         forecast = self._forecast(draft)
         name, corpus = self._run_name, self._corpus(draft)
-        facts = DesignFacts(benchmark, measuring, self._measuring.doing, failed, corpus, forecast, name, self._download)
+        facts = DesignFacts(
+            benchmark, measuring, self._measuring.activity, failed, corpus, forecast, name, self._download
+        )
         self.query_one(Preview).show(draft, facts)
         line = self.query_one(LaunchLine)
         if not line.naming:
-            palette = Palette.of(self.app.theme_variables)
+            palette = Palette.from_variables(self.app.theme_variables)
             line.show(name, forecast, palette, problem=bool(draft.problem))
 
     def _redraw(self) -> None:
@@ -234,38 +242,43 @@ class DesignPane(Vertical):
     def _corpus(self, draft: Draft) -> CorpusPreview | None:
         return self._corpora.get(corpus_key(draft.config)) if draft.config is not None else None
 
-    async def _look(self, config: RunConfig) -> None:
+    async def _load_corpus_preview(self, config: RunConfig) -> None:
         await asyncio.sleep(0.1)
         self._corpora[corpus_key(config)] = await asyncio.to_thread(preview_corpus, config, self.data_dir)
-        self._preview()
+        self._update_preview()
 
     @property
     def _download(self) -> Download | None:
         """How the draft's corpus can be fetched; None if it is here, or no fixed address has it."""
         seen = self._corpus(self.draft)
         entry = CORPORA.get(seen.corpus.partition("#")[0]) if seen is not None and seen.problem else None
-        if entry is None or not entry.remotes or entry.by_hand or entry.found(data_folders(self.data_dir)) is not None:
+        if (
+            entry is None
+            or not entry.remotes
+            or entry.needs_manual_download
+            or entry.find_files(data_folders(self.data_dir)) is not None
+        ):
             return None
         name, files = entry.name, [fetch_folder(self.data_dir) / remote.file for remote in entry.remotes]
         parts = [path for file in files for path in (file, file.with_name(file.name + ".part")) if path.is_file()]
         done = sum(path.stat().st_size for path in parts)
-        return Download(name, entry.most_bytes, self._fetching.seconds(name), done, self._fetching.failure(name))
+        return Download(name, entry.most_bytes, self._fetching.elapsed(name), done, self._fetching.failure(name))
 
     def action_download(self) -> None:
         wanted = self._download
-        if self._fetching.of is not None:
+        if self._fetching.subject is not None:
             self._fetching.stop()
-            self._preview()
+            self._update_preview()
         elif wanted is None:
-            say(self, tr("nothing to download for this design"))
+            show_notification(self, tr("nothing to download for this design"))
         else:
             self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
 
     async def _fetch(self, corpus: str) -> None:
-        await processes.fetch(corpus, self.data_dir)
+        await processes.fetch_corpus(corpus, self.data_dir)
         self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
         licence = CORPORA[corpus].licence
-        say(
+        show_notification(
             self,
             tr("downloaded {corpus}", corpus=corpus) + (tr("; licence: {licence}", licence=licence) if licence else ""),
         )
@@ -278,48 +291,48 @@ class DesignPane(Vertical):
         cost = draft.cost(seen.characters if seen else None)
         if draft.config is None or cost is None:
             return None
-        benchmark = self._benchmarks.known(draft)
+        benchmark = self._benchmarks.cached(draft)
         return self._machine.forecast(draft.config, cost, seen.train_tokens if seen else None, benchmark)
 
     # The name of its run
 
     @property
     def _run_name(self) -> str:
-        return self._named.get(self._at) or free_name(self.runs_dir, self.draft.run_name)
+        return self._typed_names.get(self._entry_id) or free_name(self.runs_dir, self.draft.run_name)
 
     def action_rename(self) -> None:
-        self.query_one(LaunchLine).ask(self._run_name)
+        self.query_one(LaunchLine).edit_name(self._run_name)
 
-    def on_launch_line_named(self, event: LaunchLine.Named) -> None:
-        self._take_name(event.name)
+    def on_launch_line_name_entered(self, event: LaunchLine.NameEntered) -> None:
+        self._finish_naming(event.name)
 
-    def _take_name(self, name: str | None) -> None:
+    def _finish_naming(self, name: str | None) -> None:
         line = self.query_one(LaunchLine)
         if not line.naming:  # its line has lost the focus as well
             return
-        line.finish()
+        line.stop_naming()
         if line.has_pseudo_class("focus-within"):
             self.focus_first()
         if name is not None:
-            self._named.pop(self._at, None)
+            self._typed_names.pop(self._entry_id, None)
             if name != self._run_name:
-                self._named[self._at] = name
-        self._preview()
+                self._typed_names[self._entry_id] = name
+        self._update_preview()
 
     # Choosing a value
 
     @work(group="pick", exclusive=True)
-    async def on_switches_pick(self, event: Switches.Pick) -> None:
+    async def on_switches_pick_requested(self, event: Switches.PickRequested) -> None:
         draft, switch = self.draft, event.switch
         if switch.key == BASE:
             self.action_base()
             return
-        if switch.ladder is not None:
-            from tui_transformer.studio.design.dialogs import which_number
+        if switch.value_steps is not None:
+            from tui_transformer.studio.design.dialogs import number_dialog
 
-            text = await self.app.push_screen_wait(which_number(draft, switch))
+            text = await self.app.push_screen_wait(number_dialog(draft, switch))
             if text is not None:
-                self._show(switch.typed(draft, text))
+                self._show(switch.with_typed_value(draft, text))
             return
         # Its values, as changes; a refused one is followed by the changes that would allow it.
         answers: list[Answer[Mapping[str, Any]]] = []
@@ -329,20 +342,22 @@ class DesignPane(Vertical):
         folders = data_folders(self.data_dir)
         for value, reason in choices:
             missing = [tr("not here")] if switch.key == CORPUS and is_missing(value, folders) else []
-            about = " · ".join(filter(None, [*missing, sentence(switch.key, value)]))
-            answers.append(Answer({switch.key: value}, shown(value), reason, about))
-            changes = draft.way(switch.key, value) if reason else None
+            about = " · ".join(filter(None, [*missing, describe_setting(switch.key, value)]))
+            answers.append(Answer({switch.key: value}, format_value(value), reason, about))
+            changes = draft.changes_to_allow(switch.key, value) if reason else None
             if changes is not None:
-                others = listed(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                label = tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)
+                others = comma_separated(
+                    f"{key} = {format_value(one)}" for key, one in changes.items() if key != switch.key
+                )
+                label = tr("  ↳ {value}, with {changes}", value=format_value(value), changes=others)
                 answers.append(Answer(changes, " · ".join([label, *missing])))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
         at = {switch.key: draft.values.get(switch.key)}
-        about = sentence(switch.key)
+        about = describe_setting(switch.key)
         name = switch.label.strip()
-        question = Ask(tr("{name}: {text}", name=name, text=about) if about else name, answers, at=at)
+        question = ChoiceDialog(tr("{name}: {text}", name=name, text=about) if about else name, answers, at=at)
         chosen = await self.app.push_screen_wait(question)
         if chosen is None:
             return
@@ -356,67 +371,71 @@ class DesignPane(Vertical):
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
         if kind == "documents":
-            question = AskText(tr("Documents"), placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
+            question = TextDialog(
+                tr("Documents"), placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS
+            )
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
-            question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
+            question = TextDialog(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         elif kind == "labelled":
-            question = AskText(tr("Labelled texts"), placeholder=tr("path/to/texts.csv or a folder"), text=OF_LABELLED)
+            question = TextDialog(
+                tr("Labelled texts"), placeholder=tr("path/to/texts.csv or a folder"), text=OF_LABELLED
+            )
         else:
-            question = AskText(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
+            question = TextDialog(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()
         if not path:
             return
-        with errors_said(self):
-            changed = draft.with_change(CORPUS, anywhere(path, pairs=kind == "pairs"))
+        with show_errors(self):
+            changed = draft.with_change(CORPUS, absolute_corpus_path(path, pairs=kind == "pairs"))
             problem = changed.problem
             if changed.config is not None:
                 seen = await asyncio.to_thread(preview_corpus, changed.config, self.data_dir)
                 self._corpora[corpus_key(changed.config)] = seen
                 problem = seen.problem
             if problem:
-                say(self, problem, "error")
+                show_notification(self, problem, "error")
             elif self.draft == draft:
                 self._show(changed)
 
     @work
     async def action_any_setting(self) -> None:
-        from tui_transformer.studio.design.dialogs import which_setting
+        from tui_transformer.studio.design.dialogs import setting_dialog
 
-        text = await self.app.push_screen_wait(which_setting(self.draft))
+        text = await self.app.push_screen_wait(setting_dialog(self.draft))
         if text:
             self._show(self.draft.with_text(text))
-            self.query_one(Preview).look_at(text.partition("=")[0])
+            self.query_one(Preview).prioritise_picture(text.partition("=")[0])
 
     def action_search(self) -> None:
         self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
 
     def action_to_presets(self) -> None:
-        if self._measuring.of is not None:
+        if self._measuring.subject is not None:
             self.action_measure()
         else:
             self.focus_first()
 
     def action_undo(self) -> None:
-        if self._histories[self._at].undo():
+        if self._histories[self._entry_id].undo():
             self._show(self.draft)
         else:
-            say(self, tr("nothing to undo"))
+            show_notification(self, tr("nothing to undo"))
 
     def action_redo(self) -> None:
-        if self._histories[self._at].redo():
+        if self._histories[self._entry_id].redo():
             self._show(self.draft)
         else:
-            say(self, tr("nothing to redo"))
+            show_notification(self, tr("nothing to redo"))
 
     def action_reset(self) -> None:
-        self._show(self._histories[self._at].first)
+        self._show(self._histories[self._entry_id].original)
 
     @work
     async def action_base(self) -> None:
         draft = self.draft
         if draft.own_base is None:
-            say(
+            show_notification(
                 self,
                 tr("{name} is a base preset; only one-change presets can be applied to another base", name=draft.name),
             )
@@ -428,7 +447,7 @@ class DesignPane(Vertical):
             words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(
-            Ask(tr('Apply "{name}" to which base?', name=draft.preset.name), answers, at=draft)
+            ChoiceDialog(tr('Apply "{name}" to which base?', name=draft.preset.name), answers, at=draft)
         )
         if chosen is not None:
             self._show(chosen)
@@ -438,37 +457,37 @@ class DesignPane(Vertical):
     def _trainable(self) -> Draft | None:
         """The draft, or a note on why it cannot be trained."""
         if self.draft.problem:
-            say(self, self.draft.problem, "error")
+            show_notification(self, self.draft.problem, "error")
             return None
         return self.draft
 
-    def action_launch(self, how: How) -> None:
+    def action_launch(self, how: LaunchChoice) -> None:
         draft, line = self.draft, self.query_one(LaunchLine)
         if line.naming:
-            if line.wrong(line.typed):
+            if line.name_problem(line.typed_name):
                 return
-            self._take_name(line.typed)
+            self._finish_naming(line.typed_name)
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if not draft.problem and (missing := self._download) is not None:
             problem = tr("{corpus} is not on this machine; ctrl+d downloads it", corpus=missing.corpus)
         if problem or draft.config is None:
-            say(self, problem, "error")
+            show_notification(self, problem, "error")
             return
         forecast = self._forecast(draft)
-        if how == "usual" and forecast is not None and forecast.long:
-            self._ask_before(draft, forecast)
+        if how == "usual" and forecast is not None and forecast.is_long:
+            self._confirm_long_run(draft, forecast)
         else:
             self._train(draft, how)
 
     @work(group="launch", exclusive=True)
-    async def _ask_before(self, draft: Draft, forecast: Forecast) -> None:
+    async def _confirm_long_run(self, draft: Draft, forecast: Forecast) -> None:
         """Before a long run: at this size, the same change on a small base, in the background, or not at all."""
-        answers: list[Answer[tuple[Draft, How] | None]] = []
+        answers: list[Answer[tuple[Draft, LaunchChoice] | None]] = []
         answers.append(Answer((draft, "usual"), tr("Train it at this size ({time})", time=forecast.time)))
-        small = draft.small()
+        small = draft.on_small_base()
         less = self._forecast(small) if small is not None else None
-        if small is not None and small.against_parent() and less is not None and not less.long:
+        if small is not None and small.differences_from_parent() and less is not None and not less.is_long:
             answers.append(
                 Answer(
                     (small, "usual"),
@@ -485,7 +504,7 @@ class DesignPane(Vertical):
             time=forecast.time[2:],
             device=forecast.device,
         )
-        ask: Ask[tuple[Draft, How] | None] = Ask(
+        ask: ChoiceDialog[tuple[Draft, LaunchChoice] | None] = ChoiceDialog(
             title, answers, text=tr("The time is {source}.", source=forecast.source)
         )
         chosen = await self.app.push_screen_wait(ask)
@@ -494,23 +513,26 @@ class DesignPane(Vertical):
                 self._show(chosen[0])
             self._train(*chosen)
 
-    def _train(self, draft: Draft, how: How) -> None:
+    def _train(self, draft: Draft, how: LaunchChoice) -> None:
         assert draft.config is not None
-        typed, name = self._named.pop(self._at, None), self._run_name
+        typed, name = self._typed_names.pop(self._entry_id, None), self._run_name
         words = draft.command([*(("--name", typed) if typed else ()), *self._options])
-        self.post_message(self.Launch(draft.config, words, how, typed or name, draft.ranks))
+        self.post_message(self.LaunchRequested(draft.config, words, how, typed or name, draft.ranks))
 
     def action_copy_command(self) -> None:
         command = self.draft.command(self._options)
         self.app.copy_to_clipboard(command)
-        say(self, tr("copied to the clipboard (if your terminal allows it): {command}", command=command))
+        show_notification(self, tr("copied to the clipboard (if your terminal allows it): {command}", command=command))
 
     def action_toml(self) -> None:
         draft = self.draft
         if draft.config is None:
-            say(self, draft.problem, "error")
+            show_notification(self, draft.problem, "error")
             return
-        title, palette = tr("{name}: the complete config", name=draft.name), Palette.of(self.app.theme_variables)
+        title, palette = (
+            tr("{name}: the complete config", name=draft.name),
+            Palette.from_variables(self.app.theme_variables),
+        )
         from tui_transformer.studio.design.dialogs import TomlPage
 
         self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
@@ -524,39 +546,41 @@ class DesignPane(Vertical):
             'The preset will be saved to {presets_folder} and listed under "your own".',
             presets_folder=own_files.presets_folder(),
         )
-        asked = AskText(tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.wrong_preset_name)
+        asked = TextDialog(
+            tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.preset_name_problem
+        )
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
         file, question = own_files.preset_file(name), tr("A preset named {name} already exists.", name=name)
-        if not await may_replace(self.app, file, question):
+        if not await confirm_overwrite(self.app, file, question):
             return
-        with errors_said(self):
+        with show_errors(self):
             path = own_files.save_preset(draft, name)
             self._histories.pop(str(path), None)
-            self._was.pop(str(path), None)
+            self._saved_drafts.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
-            say(self, tr("saved {path}", path=path))
+            show_notification(self, tr("saved {path}", path=path))
 
     # A study of it
 
     @work(group="study")
     async def action_study(self, take: str = "") -> None:
         """Build a study of the design; or take the variants of one that there is."""
-        draft, at = self._trainable(), self._at
+        draft, at = self._trainable(), self._entry_id
         if draft is None:
             return
         from tui_transformer.lab.design.study_draft import StudyDraft
         from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 
-        study = self._studies.get(at) or StudyDraft.of(draft)
+        study = self._studies.get(at) or StudyDraft.from_design(draft)
         study = study.with_design(draft)
-        for offered, name, _ in own_files.offered_studies() if take else ():
+        for offered, name, _ in own_files.available_studies() if take else ():
             study = study.with_study(offered) if name == take and offered is not None else study
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
-        known = self._benchmarks.known(draft)
+        known = self._benchmarks.cached(draft)
         builder = StudyBuilder(study, known, seen, self._machine, self._options, target, self._plans)
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
@@ -568,25 +592,25 @@ class DesignPane(Vertical):
                     name=launched.name,
                     runs=runs,
                 )
-            say(self, words)
+            show_notification(self, words)
             # Where its runs will appear; now, since nobody expects the pane to change when the start is done.
             await self.run_action("app.show_pane('train')")
-            timing = Timing(launched.name, runs)
+            timing = StudyTiming(launched.name, runs)
             if plan is None:
                 self.post_message(timing)
-            with errors_said(self):
+            with show_errors(self):
                 over = replace(timing, state="failed")
                 try:
-                    said = await processes.start(launched, target, plan)
+                    said = await processes.start_study(launched, target, plan)
                     over = replace(timing, state="done")
                 finally:
                     self.post_message(over)
-                say(self, said)
+                show_notification(self, said)
 
     def action_measure(self) -> None:
         draft = self.draft
-        if self._measuring.of is not None:
+        if self._measuring.subject is not None:
             self._measuring.stop()
-            self._preview()
+            self._update_preview()
         elif not draft.problem:
-            self._measuring.begin(draft, self._benchmarks.measure(draft, self._measuring.tell))
+            self._measuring.begin(draft, self._benchmarks.measure(draft, self._measuring.set_activity))

@@ -13,19 +13,19 @@ from textual.widgets.option_list import Option
 from engine.base.clean import clean_line
 from engine.base.language import tr
 from engine.config import presets
-from tui_transformer.lab.formatting import middle
-from tui_transformer.studio.design.own_files import own_presets
+from tui_transformer.lab.formatting import elide_middle
+from tui_transformer.studio.design.own_files import user_presets
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.search import nearness
-from tui_transformer.studio.shared.words import Words
+from tui_transformer.studio.shared.search import match_rank
+from tui_transformer.studio.shared.words import CachedText
 
 REPORT = "report-"
 ROOMY = 29  # least columns for full names
 
 
 @dataclass(frozen=True)
-class Entry:
+class PresetEntry:
     group: str  # the heading above it
     name: str
     preset: presets.Preset | None  # None for a file that cannot be read
@@ -40,43 +40,43 @@ class Entry:
 GROUPS = (tr("start from"), tr("one change each"), tr("course reports"), tr("your own"))
 
 
-def entries() -> list[Entry]:
+def preset_entries() -> list[PresetEntry]:
     found = []
     for preset in presets.list_presets():
         group = GROUPS[2 if preset.name.startswith(REPORT) else 0 if preset.extends is None else 1]
-        found.append(Entry(group, preset.name, preset, tr(preset.description)))
-    for path, own, problem in own_presets():
-        found.append(Entry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
+        found.append(PresetEntry(group, preset.name, preset, tr(preset.description)))
+    for path, own, problem in user_presets():
+        found.append(PresetEntry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
 
 
 class PresetList(Vertical):
     @dataclass
-    class Shown(Message):
-        entry: Entry
+    class PresetHighlighted(Message):
+        entry: PresetEntry
 
     def __init__(self) -> None:
         super().__init__(id="presets")
-        self._all: list[Entry] = []
-        self._at: str = ""
+        self._all: list[PresetEntry] = []
+        self._current_id: str = ""
         self._changed: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
-        yield SearchLine(tr("/ search"), self.to_list)
+        yield SearchLine(tr("/ search"), self.focus_list)
         yield OptionList(id="preset-names")
-        yield Words(id="about")
+        yield CachedText(id="about")
 
     @property
     def names(self) -> OptionList:
         return self.query_one("#preset-names", OptionList)
 
     def reload(self, choose: str) -> None:
-        self._all, self._at = entries(), choose
+        self._all, self._current_id = preset_entries(), choose
         self._fill()
 
     def choose(self, preset: str) -> None:
         self.query_one(SearchLine).value = ""
-        self._at = preset
+        self._current_id = preset
         self._fill()
 
     def mark(self, changed: frozenset[str]) -> None:
@@ -84,7 +84,7 @@ class PresetList(Vertical):
             self._changed = changed
             self.redraw()
 
-    def to_list(self) -> None:
+    def focus_list(self) -> None:
         self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
@@ -103,13 +103,13 @@ class PresetList(Vertical):
         names.set_options(options)
         ids = [option.id for option in options]
         usable = [at for at, option in enumerate(options) if not option.disabled]
-        near = {entry.id: nearness(entry.name, words) for entry in found} if words.strip() else {}
+        near = {entry.id: match_rank(entry.name, words) for entry in found} if words.strip() else {}
         likely = min(usable, key=lambda at: near.get(ids[at] or "", 0), default=None)
-        names.highlighted = ids.index(self._at) if self._at in ids and not near else likely
+        names.highlighted = ids.index(self._current_id) if self._current_id in ids and not near else likely
         self.redraw()
 
     def redraw(self) -> None:
-        palette, names = Palette.of(self.app.theme_variables), self.names
+        palette, names = Palette.from_variables(self.app.theme_variables), self.names
         by_id = {entry.id: entry for entry in self._all}
         for at, option in enumerate(names.options):
             entry = by_id.get(option.id or "")
@@ -118,20 +118,20 @@ class PresetList(Vertical):
             name = clean_line(entry.name)
             if self.size.width < ROOMY and entry.group == GROUPS[2]:
                 name = name.removeprefix(REPORT)
-            here, marked = entry.id == self._at, entry.preset is None or entry.id in self._changed
+            here, marked = entry.id == self._current_id, entry.preset is None or entry.id in self._changed
             width = names.scrollable_content_region.width - (4 if marked else 2)
-            line = Text("▸ " if here else "  ").append(middle(name, width).rstrip() if width > 0 else name)
+            line = Text("▸ " if here else "  ").append(elide_middle(name, width).rstrip() if width > 0 else name)
             if entry.preset is None:
                 line.append(" ✗")
             elif entry.id in self._changed:
                 line.append(" ●", "" if here else palette.accent)
             names.replace_option_prompt_at_index(at, line)
-        entry = by_id.get(self._at)
+        entry = by_id.get(self._current_id)
         if entry is None:
             return
         about = Text().append(clean_line(entry.name) + "\n", "bold")
         about.append(clean_line(entry.description) or tr("no description"), palette.dim)
-        self.query_one("#about", Words).show(about)
+        self.query_one("#about", CachedText).show(about)
         self.call_after_refresh(names.scroll_to_highlight)  # the words may have taken its line
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -141,9 +141,9 @@ class PresetList(Vertical):
             return  # posted before the list was refilled
         entry = next((entry for entry in self._all if entry.id == event.option_id), None)
         if entry is not None and entry.preset is not None:
-            self._at = entry.id
+            self._current_id = entry.id
             self.redraw()
-            self.post_message(self.Shown(entry))
+            self.post_message(self.PresetHighlighted(entry))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

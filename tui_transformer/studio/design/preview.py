@@ -17,22 +17,22 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.language import code, tr
+from engine.base.language import language_code, tr
 from engine.capabilities import check
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
-from engine.data.corpus import Characters, CorpusPreview
+from engine.data.corpus import CorpusPreview, VocabularySizes
 from engine.model import size
-from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
-from tui_transformer.lab.design.drawing import GUTTER, drawn
+from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, format_value
+from tui_transformer.lab.design.drawing import GUTTER, draw_network
 from tui_transformer.lab.design.forecast import Forecast
-from tui_transformer.lab.formatting import bar, duration, fitted, memory, short
-from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
-from tui_transformer.lab.reports.languages import language
+from tui_transformer.lab.formatting import bar, duration, fit_to_width, memory, si_number
+from tui_transformer.lab.play.pictures import KIND, PictureFormat, mask_picture, position_picture, stacks
+from tui_transformer.lab.reports.languages import load_report_language
 from tui_transformer.lab.work.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
-from tui_transformer.studio.shared.keys import KEYS
+from tui_transformer.studio.shared.keys import COMMAND_KEYS
 from tui_transformer.studio.shared.palette import Palette
 
 BESIDE_FROM, COLUMNS_FROM = 46, 88  # columns: two pictures side by side, two columns of words
@@ -53,8 +53,8 @@ CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
 LONGEST_WORDS = (110, 80)  # characters above a picture, so that these always take as many lines
-WRAPS = Console()  # which a text wants for wrapping
-PICTURED = tuple[str, int, Canvas]
+WRAP_CONSOLE = Console()  # needed by `Text.wrap`
+PICTURED = tuple[str, int, PictureFormat]
 
 
 @dataclass(frozen=True)
@@ -64,42 +64,46 @@ class Download:
     corpus: str
     most: int  # bytes
     seconds: float | None = None  # since it began; None if it is not under way
-    done: int = 0  # bytes
-    failed: str = ""  # why the last try failed
+    done_bytes: int = 0  # bytes
+    failure: str = ""  # why the last try failed
 
-    def words(self, palette: Palette) -> Text:
+    def describe(self, palette: Palette) -> Text:
         text = Text()
         text.append("✗ ", palette.bad).append(tr("{corpus} is not on this machine\n", corpus=clean_line(self.corpus)))
         if self.seconds is not None:
             text.append(
-                tr("downloading … {duration}, {done:.1f} MB  ", duration=duration(self.seconds), done=self.done / 1e6),
+                tr(
+                    "downloading … {duration}, {done:.1f} MB  ",
+                    duration=duration(self.seconds),
+                    done=self.done_bytes / 1e6,
+                ),
                 palette.accent,
             )
-            return text.append(f" {KEYS['download']} ", "reverse").append(tr(" cancels\n"), palette.dim)
-        if self.failed:
-            text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
+            return text.append(f" {COMMAND_KEYS['download']} ", "reverse").append(tr(" cancels\n"), palette.dim)
+        if self.failure:
+            text.append("✗ ", palette.bad).append(clean_line(self.failure) + "\n")
         again = tr("downloads it (at most {memory})", memory=memory(self.most))
-        if self.failed:
+        if self.failure:
             again = tr(
                 "tries again; `{command_line}` explains what to do offline",
                 command_line=command_line("data", "fetch", self.corpus),
             )
-        return text.append(f" {KEYS['download']} ", "reverse").append(f" {again}\n", palette.dim)
+        return text.append(f" {COMMAND_KEYS['download']} ", "reverse").append(f" {again}\n", palette.dim)
 
 
 @dataclass(frozen=True)
 class DesignFacts:
     benchmark: Benchmark | None = None
     measuring: float | None = None  # seconds since measuring began; None if none is running
-    doing: str = ""  # what it does now
-    failed: str = ""  # why the last one failed
+    activity: str = ""  # what it does now
+    failure: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
     forecast: Forecast | None = None
     run_name: str = ""  # what f5 would call its run
     download: Download | None = None  # of its corpus, where that is missing
 
     @property
-    def characters(self) -> Characters | None:
+    def characters(self) -> VocabularySizes | None:
         return self.corpus.characters if self.corpus else None
 
 
@@ -110,7 +114,7 @@ class Page(Widget):
         super().__init__(id="page")
         self._lines: list[Strip] = []
 
-    def drawn(self, renderable: RenderableType, width: int) -> list[Strip]:
+    def render_strips(self, renderable: RenderableType, width: int) -> list[Strip]:
         console = self.app.console
         lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=True)
         return [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
@@ -137,7 +141,7 @@ class Preview(VerticalScroll, can_focus=True):
         self._page = Page()
         self._sights = False  # whether the masks and positions come first
         self._positions: tuple[PICTURED, Text] | None = None
-        self._asked: PICTURED | None = None
+        self._requested_picture: PICTURED | None = None
 
     def compose(self) -> ComposeResult:
         yield self._page
@@ -146,7 +150,7 @@ class Preview(VerticalScroll, can_focus=True):
         self._draft, self._facts = draft, facts
         self.redraw()
 
-    def look_at(self, key: str) -> None:
+    def prioritise_picture(self, key: str) -> None:
         """Where there is no room for all, show first the picture that a setting changes."""
         sights = any(word in key for word in SIGHTS)
         if sights != self._sights:
@@ -161,19 +165,19 @@ class Preview(VerticalScroll, can_focus=True):
         draft, width = self._draft, self.scrollable_content_region.width
         if draft is None or width < 16:
             return
-        palette = Palette.of(self.app.theme_variables)
+        palette = Palette.from_variables(self.app.theme_variables)
         pictures = self._pictures(draft, draft.config, width, palette) if draft.config is not None else []
         words = [
-            cost_words(draft, self._facts, palette, width),
+            cost_text(draft, self._facts, palette, width),
             differences(draft, palette),
             components(draft, self._facts, palette, width),
         ]
 
         def drawn(lines: int) -> list[Strip]:
-            corpus = corpus_words(self._facts, palette, width if width < COLUMNS_FROM else width // 2, lines)
+            corpus = corpus_text(self._facts, palette, width if width < COLUMNS_FROM else width // 2, lines)
             cost_first = bool(draft.problem) or width < BESIDE_FROM
             made = _page(pictures, [*words, corpus], width, cost_first=cost_first)
-            return self._page.drawn(made, width)
+            return self._page.render_strips(made, width)
 
         page = drawn(CORPUS_LINES)
         free = (self.scrollable_content_region.height - len(page)) // 2 * 2  # whole pairs
@@ -191,9 +195,9 @@ class Preview(VerticalScroll, can_focus=True):
             both = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
             both.add_column(width=NETWORK)
             both.add_column()
-            both.add_row(network(config.model, before, name, NETWORK, palette), first)
+            both.add_row(network_drawing(config.model, before, name, NETWORK, palette), first)
             return [both, *rest]
-        whole, sights = network(config.model, before, name, width, palette), self._sight(config, width, palette)
+        whole, sights = network_drawing(config.model, before, name, width, palette), self._sight(config, width, palette)
         return [*sights, whole] if self._sights else [whole, *sights]
 
     def _sight(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
@@ -209,7 +213,7 @@ class Preview(VerticalScroll, can_focus=True):
         left = self.size.height - (WORDS if columns < self.scrollable_content_region.width else NARROW_WORDS)
         lines = max(LEAST_LINES, min(left, MOST_LINES, (columns - FRAME + 1) // 2))
         colour = self.app.console.color_system in ("256", "truecolor") and not self.app.no_color
-        canvas = Canvas(columns, lines, colour, brief)
+        canvas = PictureFormat(columns, lines, colour, brief)
         masks = [mask_picture(plan, canvas) for plan in plans]
         for mask in masks:
             mask.highlight_regex("[█▀▄]+", palette.calm)
@@ -224,12 +228,12 @@ class Preview(VerticalScroll, can_focus=True):
             return [_row(masks, [canvas.width] * 2, palette, brief=True), below]
         return [_row([*masks, position], [*[canvas.width] * len(masks), narrower], palette, brief=brief)]
 
-    def _position(self, config: RunConfig, canvas: Canvas) -> Text:
+    def _position(self, config: RunConfig, canvas: PictureFormat) -> Text:
         wanted = (config.model.model_dump_json(), config.seed, canvas)
         if self._positions is not None and self._positions[0] == wanted:
             return self._positions[1].copy()
-        if self._asked != wanted:
-            self._asked = wanted
+        if self._requested_picture != wanted:
+            self._requested_picture = wanted
             self.run_worker(self._draw(config, wanted), group="positions", exclusive=True)
         if self._positions is not None and self._positions[0][2] == canvas:
             return self._positions[1].copy()  # the previous one, until the new one is ready
@@ -245,14 +249,14 @@ class Preview(VerticalScroll, can_focus=True):
             picture = Text(
                 tr("position {position} cannot be drawn: {error}", position=config.model.position, error=error)
             )
-        if self._asked == wanted:
+        if self._requested_picture == wanted:
             self._positions = (wanted, picture)
             self.redraw()
 
 
-def network(model: ModelConfig, before: RunConfig | None, name: str, width: int, palette: Palette) -> Table:
+def network_drawing(model: ModelConfig, before: RunConfig | None, name: str, width: int, palette: Palette) -> Table:
     """A network in text; what differs from the one before, which has this name, is lit."""
-    stacks_ = drawn(model, before.model if before is not None else None, min(width, NETWORK))
+    stacks_ = draw_network(model, before.model if before is not None else None, min(width, NETWORK))
     beside = width >= len(stacks_) * (NETWORK - GAP) > NETWORK
     pictures = []
     differs = any(row.state for rows in stacks_ for row in rows)
@@ -281,12 +285,12 @@ def network(model: ModelConfig, before: RunConfig | None, name: str, width: int,
 
 
 def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bool) -> Table:
-    parts = [cut(picture) for picture in pictures]
+    parts = [split_caption(picture) for picture in pictures]
     row = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for width in widths:
         row.add_column(width=width)
     lines = sum(-(-longest // max(1, min(widths))) for longest in LONGEST_WORDS[: 1 if brief else 2])
-    heads = (heading(words, width, lines, palette.dim) for (words, _), width in zip(parts, widths, strict=True))
+    heads = (wrapped_caption(words, width, lines, palette.dim) for (words, _), width in zip(parts, widths, strict=True))
     row.add_row(*heads)
     row.add_row(*(body for _, body in parts))
     return row
@@ -318,20 +322,20 @@ def _stacked(words: list[Text]) -> Text:
     return Text("\n").join(text for text in words if text.plain)
 
 
-def cut(picture: Text) -> tuple[list[Text], Text]:
+def split_caption(picture: Text) -> tuple[list[Text], Text]:
     """Split a picture's lines of words from the picture, which begins at the first indented line."""
     lines = list(picture.split("\n"))
     at = next((i for i, line in enumerate(lines) if line.plain.startswith("  ")), len(lines))
     return lines[:at], Text("\n", no_wrap=True).join(lines[at:])
 
 
-def heading(words: list[Text], width: int, lines: int, style: str) -> Text:
+def wrapped_caption(words: list[Text], width: int, lines: int, style: str) -> Text:
     """A picture's words, wrapped to exactly so many lines: what is below stays where it is.
 
     Where there are too many, the last are kept: they say what its rows, columns and shades are.
     """
-    above = [line for text in words[:-1] or words for line in text.wrap(WRAPS, width)]
-    below = list(words[-1].wrap(WRAPS, width)) if len(words) > 1 else []
+    above = [line for text in words[:-1] or words for line in text.wrap(WRAP_CONSOLE, width)]
+    below = list(words[-1].wrap(WRAP_CONSOLE, width)) if len(words) > 1 else []
     room = max(1, lines - len(below))
     if len(above) > room:
         last = above[room - 1]
@@ -345,7 +349,7 @@ def heading(words: list[Text], width: int, lines: int, style: str) -> Text:
 # In words
 
 
-def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
+def cost_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
     if draft.problem:
         text = Text(tr("✗ this design cannot be trained\n"), f"bold {palette.bad}".strip())
         return text.append(clean_line(draft.problem) + "\n")
@@ -356,7 +360,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     else:
         most = (tr("at most ") if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
         text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(tr(" parameters\n"))
-        text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
+        text.append(f"{si_number(cost.flops, 'FLOP')}", "bold").append(
             tr(" per token, forward and backward\n") if width >= TABLE_FROM else tr(" per token\n")
         )
     benchmark = facts.benchmark
@@ -366,7 +370,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     of_tensors += tr("; process overhead ≈ {memory}\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
-        text.append(benchmark.words + "\n", "bold")
+        text.append(benchmark.description + "\n", "bold")
         for verdict in benchmark.verdicts:
             good = verdict.verdict == "ok"
             sign, colour = ("✓ ", palette.good) if good else ("✗ ", palette.bad)
@@ -380,25 +384,27 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         source = clean_line(facts.forecast.source)
         text.append(tr(" on {device}, {source}\n", device=facts.forecast.device, source=source), palette.dim)
     if benchmark is None and facts.measuring is not None:
-        text.append(f"{facts.doing} … {duration(facts.measuring)}  ", palette.accent)
-        text.append(f" {KEYS['fit']} ", "reverse").append(tr(" cancels\n"), palette.dim)
-    elif benchmark is None and facts.failed:
-        text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
+        text.append(f"{facts.activity} … {duration(facts.measuring)}  ", palette.accent)
+        text.append(f" {COMMAND_KEYS['fit']} ", "reverse").append(tr(" cancels\n"), palette.dim)
+    elif benchmark is None and facts.failure:
+        text.append("✗ ", palette.bad).append(clean_line(facts.failure) + "\n")
     elif benchmark is None:
         what = tr("time and memory") if width >= TABLE_FROM else tr("the time")
-        text.append(f" {KEYS['fit']} ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
+        text.append(f" {COMMAND_KEYS['fit']} ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
     if facts.download is not None:
-        text.append_text(facts.download.words(palette))
+        text.append_text(facts.download.describe(palette))
     elif facts.corpus is not None and facts.corpus.problem:
         text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
-    if draft.own_base is not None and draft.config is not None and not draft.against_parent():
-        text.append("⚠ ", palette.warn).append(clean_line(nothing_new(draft.parent or "", facts.run_name)) + "\n")
+    if draft.own_base is not None and draft.config is not None and not draft.differences_from_parent():
+        text.append("⚠ ", palette.warn).append(
+            clean_line(no_difference_text(draft.parent or "", facts.run_name)) + "\n"
+        )
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(found.words) + "\n")
+        text.append("⚠ ", palette.warn).append(clean_line(found.message) + "\n")
     return text
 
 
-def nothing_new(parent: str, run: str) -> str:
+def no_difference_text(parent: str, run: str) -> str:
     """What a design without a difference from its base is."""
     again = tr("a copy, {run}", run=run) if run and run != parent else tr("{parent} itself", parent=parent)
     return tr("the same settings as {parent}: f5 trains {again}", parent=parent, again=again)
@@ -409,30 +415,32 @@ def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     text = Text()
     for name, count in cost.parts.items() if cost is not None else ():
         if count:
-            name = _of_parts(draft) if name == "parts" else name
+            name = _parts_label(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
-            text.append(fitted(language(code()).word(name), COMPONENT), palette.dim).append(f"{count:>14,}")
+            text.append(
+                fit_to_width(load_report_language(language_code()).translate_term(name), COMPONENT), palette.dim
+            ).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
 
 
-def _of_parts(draft: Draft) -> str:
+def _parts_label(draft: Draft) -> str:
     """The optional part that has parameters; a word for all if there are several."""
     assert draft.config is not None
     model = draft.config.model
-    rows, stacks_ = parts_of(model).values(), size.stacks(model)
-    found = [row.label[code()] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
+    rows, stacks_ = active_parts(model).values(), size.stacks(model)
+    found = [row.label[language_code()] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
     found = [label.format(**dict(model)) for label in found]
     return found[0] if len(found) == 1 and cell_len(found[0]) <= COMPONENT else tr("optional parts")
 
 
 def differences(draft: Draft, palette: Palette) -> Text:
     text = Text()
-    own = draft.against_preset()
+    own = draft.differences_from_preset()
     if own:
         text.append(tr("changed in {name}\n", name=clean_line(draft.name)), "bold")
         _lines(text, own, palette, "● ")
-    parent = {key: pair for key, pair in draft.against_parent().items() if key not in own}
+    parent = {key: pair for key, pair in draft.differences_from_parent().items() if key not in own}
     if parent and draft.parent:
         text.append(
             tr(
@@ -447,12 +455,12 @@ def differences(draft: Draft, palette: Palette) -> Text:
 def _lines(text: Text, found: Differences, palette: Palette, mark: str) -> None:
     for key, (before, after) in found.items():
         text.append(mark, palette.accent).append(f"{key}: ", palette.dim)
-        text.append(clean_line(shown(before))).append(" → ", palette.dim).append(
-            clean_line(shown(after)) + "\n", "bold"
+        text.append(clean_line(format_value(before))).append(" → ", palette.dim).append(
+            clean_line(format_value(after)) + "\n", "bold"
         )
 
 
-def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -> Text:
+def corpus_text(facts: DesignFacts, palette: Palette, width: int, lines: int) -> Text:
     seen = facts.corpus
     if seen is None or seen.problem or not seen.lines:
         return Text()
@@ -461,11 +469,13 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -
     text.append(tr(", {size} to train on\n", size=seen.train) if seen.train else "\n", palette.dim)
     for at, line in enumerate(seen.lines[:lines]):  # in pairs: a source, then its target; a question, then its answer
         if seen.paired and at % 2 == 0:
-            text.append(_start(line, width) + "\n")
+            text.append(_truncated(line, width) + "\n")
         else:
-            text.append(f"  {_start(line, width - 2)}\n" if seen.paired else _start(line, width) + "\n", palette.dim)
+            text.append(
+                f"  {_truncated(line, width - 2)}\n" if seen.paired else _truncated(line, width) + "\n", palette.dim
+            )
     return text
 
 
-def _start(line: str, width: int) -> str:
+def _truncated(line: str, width: int) -> str:
     return line if cell_len(line) <= width else set_cell_size(line, width)

@@ -19,14 +19,14 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr, trn
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import Benchmark, sentence, shown
+from tui_transformer.lab.design.draft import Benchmark, describe_setting, format_value
 from tui_transformer.lab.design.forecast import Machine
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import (
@@ -34,22 +34,22 @@ from tui_transformer.lab.design.study_draft import (
     Estimate,
     StudyDraft,
     VariantLine,
-    as_seeds,
-    estimated,
-    free_name,
+    estimate_study,
+    numbered_name,
+    seeds_argument,
 )
-from tui_transformer.lab.design.study_draft import command as study_command
-from tui_transformer.lab.formatting import about, duration, fitted, memory
-from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.design.study_draft import study_command as study_command
+from tui_transformer.lab.formatting import duration, fit_to_width, memory, rough_duration
+from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, started_studies
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.dialogs import Ticks, TomlPage
-from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.design.preview import NETWORK, WRAPS, network
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
+from tui_transformer.studio.design.dialogs import PresetChecklist, TomlPage
+from tui_transformer.studio.design.measuring import BackgroundWork
+from tui_transformer.studio.design.preview import NETWORK, WRAP_CONSOLE, network_drawing
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, confirm_overwrite, error_text
 from tui_transformer.studio.shared.key_line import KeyLine
-from tui_transformer.studio.shared.keys import KEYS, PANES, SPARE
-from tui_transformer.studio.shared.messages import errors_said, say
+from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE
+from tui_transformer.studio.shared.messages import show_errors, show_notification
 from tui_transformer.studio.shared.palette import Palette
 
 ALL_KEYS = tr("? all keys")
@@ -71,7 +71,7 @@ EMPTY = {  # what to do first, by the command's id
 class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     """Edits a study draft; returns it as it was left, and what to launch."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["study"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["study"]]
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self._draft, self._benchmark, self._machine = draft, benchmark, machine
         self._characters, self._train_tokens = (corpus.characters, corpus.train_tokens) if corpus else (None, None)
         self._options, self._target, self._measured = options, target, measured
-        self._measuring = Measurement(self, self._redraw)
+        self._measuring = BackgroundWork(self, self._redraw)
         self._ids: list[str] = []
         self._started = started_names(target.runs_dir)
 
@@ -118,21 +118,21 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     # Showing it
 
     def _show(self, draft: StudyDraft) -> None:
-        if self._measuring.of is not None and draft.toml() != self._measuring.of:
+        if self._measuring.subject is not None and draft.toml() != self._measuring.subject:
             self._measuring.stop()
-        self._draft = draft = draft.proposing(self._estimated(draft).seconds)
+        self._draft = draft = draft.with_proposed_seeds(self._estimated(draft).seconds)
         ids = [line.variant.name for line in draft.lines]
         if ids != self._ids:
             names = self.query_one(OptionList)
             at = names.highlighted or 0
             before, self._ids = self._ids[at] if self._ids else "", ids
-            invited = invitation(Palette.of(self.app.theme_variables)) if len(ids) == 1 else []
+            invited = first_steps_lines(Palette.from_variables(self.app.theme_variables)) if len(ids) == 1 else []
             names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
 
     def _estimated(self, draft: StudyDraft) -> Estimate:
-        return estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
+        return estimate_study(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
 
     @property
     def _line(self) -> VariantLine | None:
@@ -141,7 +141,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         return self._draft.lines[at] if at is not None else None
 
     def _redraw(self) -> None:
-        draft, palette, names = self._draft, Palette.of(self.app.theme_variables), self.query_one(OptionList)
+        draft, palette, names = (
+            self._draft,
+            Palette.from_variables(self.app.theme_variables),
+            self.query_one(OptionList),
+        )
         width = names.scrollable_content_region.width
         if width < LEAST:
             return
@@ -157,7 +161,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         for at, line in enumerate(draft.lines):
             colours = Palette() if at == names.highlighted else palette  # unreadable on its background
             names.replace_option_prompt_at_index(at, variant_line(line, draft, estimate, width, colours))
-        self.query_one("#at-hand", Static).update(at_hand(self._line, draft, width, palette))
+        self.query_one("#at-hand", Static).update(variant_detail(self._line, draft, width, palette))
         self.query_one("#plan", Static).update(self._plan(estimate, palette, width))
         command = Text()
         if draft.study is not None:
@@ -182,8 +186,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def _plan(self, estimate: Estimate, palette: Palette, width: int) -> Text:
         """The runs, time, disk, and what to know beforehand."""
         draft, toml, text = self._draft, self._draft.toml(), Text()
-        kept, seeds = len(draft.kept), len(draft.seeds)
-        numbers = listed(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
+        kept, seeds = len(draft.included_lines), len(draft.seeds)
+        numbers = (
+            comma_separated(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
+        )
         counts = trn("{n} variant", "{n} variants", kept), trn("{n} seed", "{n} seeds", seeds)
         text.append(tr("{variants} × {seeds} ({listed})", variants=counts[0], seeds=counts[1], listed=numbers))
         if draft.stages:
@@ -193,7 +199,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         left_out = len(draft.lines) - kept
         text.append(tr("   {n} left out\n", n=left_out) if left_out else "\n", palette.dim)
 
-        measuring = self._measuring.seconds(toml)
+        measuring = self._measuring.elapsed(toml)
         timing = (
             ""
             if measuring is None
@@ -202,8 +208,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if estimate.seconds is None:
             text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
         else:
-            text.append(f"≈ {about(estimate.seconds)}", "bold")
-            devices = clean_line(listed(estimate.devices))
+            text.append(f"≈ {rough_duration(estimate.seconds)}", "bold")
+            devices = clean_line(comma_separated(estimate.devices))
             text.append(tr(" on {device}", device=devices) if devices else "")
         if estimate.seconds is not None and estimate.measured:
             threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
@@ -229,7 +235,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
-                lines = Text(clean_line(words)).wrap(WRAPS, width - 2)
+                lines = Text(clean_line(words)).wrap(WRAP_CONSOLE, width - 2)
                 text.append(sign, colour).append("\n  ".join(line.plain.rstrip() for line in lines) + "\n")
         text.rstrip()
         return text
@@ -239,32 +245,32 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_presets(self) -> None:
         draft = self._draft
-        with errors_said(self):
-            offered = draft.overlays([preset for _, preset, _ in own_files.own_presets() if preset is not None])
-            ticked = await self.app.push_screen_wait(Ticks(draft, offered))
+        with show_errors(self):
+            offered = draft.overlays([preset for _, preset, _ in own_files.user_presets() if preset is not None])
+            ticked = await self.app.push_screen_wait(PresetChecklist(draft, offered))
             if ticked is not None:
                 self._show(ticked)
 
     @work
     async def action_values(self) -> None:
         draft = self._draft
-        question = AskText(
+        question = TextDialog(
             tr("Values for a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
             text=tr("KEY=VALUE,VALUE; for a grid, separate the keys with spaces; → completes the key"),
-            wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
+            wrong=lambda text: error_text(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
         text = await self.app.push_screen_wait(question)
         if text and text.strip():
-            with errors_said(self):
+            with show_errors(self):
                 self._show(self._draft.with_axes(text))
 
     @work
     async def action_take(self) -> None:
         draft = self._draft
         answers: list[Answer[StudyDraft]] = []
-        for study, name, where in own_files.offered_studies():
+        for study, name, where in own_files.available_studies():
             if study is None:
                 answers.append(Answer(draft, name, where))
                 continue
@@ -272,7 +278,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             taken = draft.with_study(study)
             answers.append(Answer(taken, name, taken.problem, words + (f"  ({where})" if where else "")))
         text = tr("Its variants replace the current ones; {name} stays the base.", name=draft.design.name)
-        chosen = await self.app.push_screen_wait(Ask(tr("Use the variants of which study?"), answers, text=text))
+        chosen = await self.app.push_screen_wait(
+            ChoiceDialog(tr("Use the variants of which study?"), answers, text=text)
+        )
         if chosen is not None:
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
@@ -286,9 +294,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if line is None:
             return
         if line.config is None:
-            say(self, tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not), "error")
+            show_notification(
+                self, tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not), "error"
+            )
             return
-        self._show(replace(self._draft, baseline=line.variant.name, said_as=()))
+        self._show(replace(self._draft, baseline=line.variant.name, variant_arguments=()))
 
     # Seeds and name
 
@@ -298,11 +308,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         words = tr(
             "A count (3 means 1, 2 and 3) or a list (1,5,9). One seed proves nothing; use 5 or more for a firm verdict."
         )
-        wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
-        question = AskText(tr("Seeds for every variant"), as_seeds(draft.seeds), text=words, wrong=wrong)
+        wrong = lambda text: error_text(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
+        question = TextDialog(tr("Seeds for every variant"), seeds_argument(draft.seeds), text=words, wrong=wrong)
         text = await self.app.push_screen_wait(question)
         if text is not None:
-            with errors_said(self):
+            with show_errors(self):
                 self._show(self._draft.with_seeds(text))
 
     def action_more_seeds(self, more: int) -> None:
@@ -310,15 +320,15 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     @work
     async def action_rename(self) -> None:
-        words, wrong = tr("Its runs are named NAME.VARIANT.sSEED."), own_files.wrong_study_name
-        name = await self.app.push_screen_wait(AskText(tr("Study name"), self._draft.name, text=words, wrong=wrong))
+        words, wrong = tr("Its runs are named NAME.VARIANT.sSEED."), own_files.study_name_problem
+        name = await self.app.push_screen_wait(TextDialog(tr("Study name"), self._draft.name, text=words, wrong=wrong))
         if name:
             self._show(replace(self._draft, name=name))
 
     # The plan
 
     def action_measure(self) -> None:
-        if self._measuring.of is not None:
+        if self._measuring.subject is not None:
             self._measuring.stop()
             self._redraw()
             return
@@ -327,13 +337,13 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._measuring.begin(toml, self._measure(study))
 
     async def _measure(self, study: Study) -> None:
-        self._measured[study.to_toml()] = await processes.plan(study, self._target)
+        self._measured[study.to_toml()] = await processes.plan_study(study, self._target)
 
     # What to do with it
 
     def _study(self) -> Study | None:
         if self._draft.study is None:
-            say(self, self._draft.problem, "error")
+            show_notification(self, self._draft.problem, "error")
         return self._draft.study
 
     def action_launch(self) -> None:
@@ -350,7 +360,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
         first = tr("; press ctrl+s to save the study file first") if unsaved else ""
-        say(
+        show_notification(
             self,
             tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first),
         )
@@ -358,7 +368,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def action_toml(self) -> None:
         if self._study() is None:
             return
-        (command, unsaved), palette = self._command(), Palette.of(self.app.theme_variables)
+        (command, unsaved), palette = self._command(), Palette.from_variables(self.app.theme_variables)
         above = Text().append(
             tr("the command that runs this study") + (tr(", once saved with ctrl+s\n") if unsaved else "\n"),
             palette.dim,
@@ -370,12 +380,12 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_save(self) -> None:
         study = self._study()
-        if study is None or not await may_replace(
+        if study is None or not await confirm_overwrite(
             self.app, self._file, tr("A study named {name} already exists.", name=study.name)
         ):
             return
-        with errors_said(self):
-            say(
+        with show_errors(self):
+            show_notification(
                 self,
                 tr("saved {path}; C copies the command that runs it", path=own_files.save_study(study)),
             )
@@ -384,7 +394,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
 def free_study_name(wanted: str, runs_dir: Path) -> str:
     """`wanted`, numbered if a study of that name was already started."""
-    return free_name(wanted, started_names(runs_dir))
+    return numbered_name(wanted, started_names(runs_dir))
 
 
 def started_names(runs_dir: Path) -> frozenset[str]:
@@ -398,11 +408,13 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 
 
 def heading(width: int, names: int, palette: Palette) -> Text:
-    text = Text("  ").append(fitted(tr("VARIANT"), names)).append(" " * GAP)
+    text = Text("  ").append(fit_to_width(tr("VARIANT"), names)).append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
-    text.append(fitted(tr("CHANGES"), rest))
+    text.append(fit_to_width(tr("CHANGES"), rest))
     if width >= ROOMY:
-        text.append(fitted(tr("PARAMETERS"), PARAMETERS, right=True) + fitted(tr("PER RUN"), TIME, right=True))
+        text.append(
+            fit_to_width(tr("PARAMETERS"), PARAMETERS, right=True) + fit_to_width(tr("PER RUN"), TIME, right=True)
+        )
     text.stylize(palette.dim)
     return text
 
@@ -414,80 +426,91 @@ def name_width(draft: StudyDraft, width: int) -> int:
 
 def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width: int, palette: Palette) -> Text:
     name = line.variant.name
-    held = name == draft.held_against
+    held = name == draft.effective_baseline
     mark, colour = ("✗ ", palette.bad) if line.why_not else ("◆ ", palette.accent) if held else ("  ", "")
     if line.why_not and line.config is not None:  # not wrong, only a duplicate
         mark, colour = "= ", palette.dim
     text = Text(mark, colour, no_wrap=True)
-    text.append(fitted(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
+    text.append(fit_to_width(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
     text.append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
     if line.why_not:
-        text.append(fitted(clean_line(line.why_not), width - text.cell_len), palette.dim)
+        text.append(fit_to_width(clean_line(line.why_not), width - text.cell_len), palette.dim)
         return text
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
-    said = [draft.begins(line.variant), *(f"{names[key]} = {shown(after)}" for key, (_, after) in changes.items())]
-    words = tr("the baseline") if held else listed(filter(None, said))
-    text.append(fitted(clean_line(words), rest), palette.accent if held else "")
+    said = [
+        draft.initial_weights_text(line.variant),
+        *(f"{names[key]} = {format_value(after)}" for key, (_, after) in changes.items()),
+    ]
+    words = tr("the baseline") if held else comma_separated(filter(None, said))
+    text.append(fit_to_width(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
-        price = estimate.prices.get(name, Price())
+        price = estimate.prices.get(name, RunCost())
         parameters = f"{price.parameters:,}" if price.parameters else ""
-        seconds = f"≈ {about(price.seconds)}" if price.seconds else ""
-        text.append(f"{parameters:>{PARAMETERS}}", palette.dim).append(fitted(seconds, TIME, right=True))
+        seconds = f"≈ {rough_duration(price.seconds)}" if price.seconds else ""
+        text.append(f"{parameters:>{PARAMETERS}}", palette.dim).append(fit_to_width(seconds, TIME, right=True))
     return text
 
 
-def invitation(palette: Palette) -> list[Text]:
+def first_steps_lines(palette: Palette) -> list[Text]:
     lines = [Text(), Text(tr("  Compare this design to what?"))]
     style = f"reverse {palette.dim}".strip()
-    lines += [Text("  ").append(f" {KEYS[id]} ", style).append(f" {what}") for id, what in EMPTY.items()]
+    lines += [Text("  ").append(f" {COMMAND_KEYS[id]} ", style).append(f" {what}") for id, what in EMPTY.items()]
     return lines
 
 
-def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Palette) -> RenderableType:
+def variant_detail(line: VariantLine | None, draft: StudyDraft, width: int, palette: Palette) -> RenderableType:
     """One variant: its changes and what they do, what is expected, and its network; or why it is left out."""
     if line is None:
         return Text()
-    name, held, baseline = clean_line(line.variant.name), line.variant.name == draft.held_against, draft.baseline_config
+    name, held, baseline = (
+        clean_line(line.variant.name),
+        line.variant.name == draft.effective_baseline,
+        draft.baseline_config,
+    )
     if line.why_not:
         return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
     words.append(tr(" is the baseline: the other variants are compared to it\n") if held else "\n", palette.dim)
-    if begins := draft.begins(line.variant):
+    if begins := draft.initial_weights_text(line.variant):
         words.append(f"{clean_line(begins)}\n")
     for key, (before, after) in draft.differences(line).items():
-        words.append("● ", palette.accent).append(f"{key}: ", palette.dim).append(f"{clean_line(shown(before))} → ")
-        words.append(clean_line(shown(after)), "bold")
-        if says := sentence(key, after) or sentence(key):
+        words.append("● ", palette.accent).append(f"{key}: ", palette.dim).append(
+            f"{clean_line(format_value(before))} → "
+        )
+        words.append(clean_line(format_value(after)), "bold")
+        if says := describe_setting(key, after) or describe_setting(key):
             words.append(f"  {clean_line(says)}", palette.dim)
         words.append("\n")
-    if said := expected(line):
-        words.append(tr("expected: ") if says_what_to_expect(line) else "", palette.dim).append(f"{said}\n")
-    others = [other for other in draft.kept if other is not line and other.variant.name != draft.held_against]
+    if said := expectation_text(line):
+        words.append(tr("expected: ") if has_expectation(line) else "", palette.dim).append(f"{said}\n")
+    others = [
+        other for other in draft.included_lines if other is not line and other.variant.name != draft.effective_baseline
+    ]
     drawn = line.config is not None and width >= DRAWN_FROM
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
-    foretold = [other for other in others if says_what_to_expect(other)]
-    told = [other for other in others if other not in foretold and expected(other)]
+    foretold = [other for other in others if has_expectation(other)]
+    told = [other for other in others if other not in foretold and expectation_text(other)]
     for title, these in ((tr("\nexpected from the others\n"), foretold), (tr("\nwhat the others do\n"), told)):
         words.append(title if these else "", f"bold {palette.dim}".strip())
         for other in these:  # a line each
-            words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
-            words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)
+            words.append(fit_to_width(clean_line(other.variant.name), names) + " " * GAP)
+            words.append(fit_to_width(expectation_text(other), room - names - GAP) + "\n", palette.dim)
     if line.config is None or not drawn:
         return words
     table = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False, expand=True)
     table.add_column(ratio=1)
     table.add_column(width=NETWORK)
-    table.add_row(words, network(line.config.model, baseline, draft.held_against, NETWORK, palette))
+    table.add_row(words, network_drawing(line.config.model, baseline, draft.effective_baseline, NETWORK, palette))
     return table
 
 
-def says_what_to_expect(line: VariantLine) -> bool:
+def has_expectation(line: VariantLine) -> bool:
     return bool(line.variant.expect or line.variant.why)
 
 
-def expected(line: VariantLine) -> str:
+def expectation_text(line: VariantLine) -> str:
     """What a variant is expected to do, by its study or its preset; "" if neither says."""
     variant = line.variant
     known = [
@@ -495,7 +518,7 @@ def expected(line: VariantLine) -> str:
         for measure, outcome in variant.expect.items()
         if outcome != "unknown"
     ]
-    found = [IN_USE.say("join.comma").join(known) or tr("unknown")] if variant.expect else []
+    found = [CURRENT_LANGUAGE.format_phrase("join.comma").join(known) or tr("unknown")] if variant.expect else []
     found.append(tr(variant.why or (presets.find(variant.preset).description if variant.preset else "")))
     return clean_line(tr(". ").join(filter(None, found)))
 

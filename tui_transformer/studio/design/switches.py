@@ -20,20 +20,20 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.config import presets
-from engine.config.lints import ACTS
+from engine.config.lints import CONDITIONAL_SETTINGS
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
-from tui_transformer.lab.design.draft import MOST_RANKS, Draft, sentence, shown
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.design.draft import MOST_RANKS, Draft, describe_setting, format_value
+from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.typing_order import types
+from tui_transformer.studio.shared.typing_order import accepts_as_text
 
 LABEL = 14  # columns
 SIGNS = "←→ ⏎"  # the keys that change it
 STARTS = "0123456789."  # characters that start typing a number
-Ladder = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
+ValueSteps = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
 TRIES = 16
-_ACTS = {key: acts for key, acts, _ in ACTS}
+_ACTS = {key: acts for key, acts, _ in CONDITIONAL_SETTINGS}
 
 
 def _doubling(_: Draft, value: float) -> Sequence[float]:
@@ -44,7 +44,7 @@ def _by_one(_: Draft, value: float) -> Sequence[float]:
     return [value + n for n in range(-TRIES, TRIES + 1)]
 
 
-def _round_numbers(*digits: int) -> Ladder:
+def _round_numbers(*digits: int) -> ValueSteps:
     """1, 2, 5, 10 … for the digits 1, 2, 5; below 1 too."""
 
     def ladder(_: Draft, value: float) -> Sequence[float]:
@@ -59,11 +59,11 @@ def _whole_round_numbers(draft: Draft, value: float) -> Sequence[float]:
     return [0, *(number for number in _round_numbers(1, 2, 5)(draft, value) if number >= 1)]
 
 
-def _of(*values: float) -> Ladder:
+def _fixed_values(*values: float) -> ValueSteps:
     return lambda draft, value: values
 
 
-def _divisors(of: str) -> Ladder:
+def _divisors(of: str) -> ValueSteps:
     def ladder(draft: Draft, _: float) -> Sequence[float]:
         whole = int(draft.values.get(of) or 1)
         return [n for n in range(1, min(whole, 256) + 1) if whole % n == 0]
@@ -75,53 +75,53 @@ def _divisors(of: str) -> Ladder:
 class Switch:
     key: str  # dotted
     label: str
-    ladder: Ladder | None = None  # steps of its numbers; None if it is enumerable
+    value_steps: ValueSteps | None = None  # steps of its numbers; None if it is enumerable
     when: Callable[[RunConfig], bool] | None = None  # shown only there; else always
-    stands_for: str = ""  # the key whose value an unset one takes
+    fallback_key: str = ""  # the key whose value an unset one takes
     note: Callable[[RunConfig], str] | None = None  # a few words on the value
 
-    def visible(self, draft: Draft) -> bool:
+    def is_visible(self, draft: Draft) -> bool:
         """Whether it has an effect, or was changed."""
         if self.when is None or self.key in draft.changes:
             return True
         return draft.nearest_config is not None and self.when(draft.nearest_config)
 
-    def differs(self, draft: Draft) -> bool:
+    def is_changed(self, draft: Draft) -> bool:
         """Whether it was changed."""
         return self.key in draft.changes
 
-    def value(self, draft: Draft) -> str:
+    def value_text(self, draft: Draft) -> str:
         value = draft.values.get(self.key)
-        if value is None and self.stands_for:
-            return tr("as {label}", label=BY_KEY[self.stands_for].label)
-        return shown(value)
+        if value is None and self.fallback_key:
+            return tr("as {label}", label=BY_KEY[self.fallback_key].label)
+        return format_value(value)
 
-    def sentences(self, draft: Draft) -> tuple[str, str]:
+    def descriptions(self, draft: Draft) -> tuple[str, str]:
         """What it does, and what its value does."""
         value = draft.values.get(self.key)
-        said = sentence(self.key, value) if value is not None else ""
-        return sentence(self.key), _named(shown(value), said) if said else ""
+        said = describe_setting(self.key, value) if value is not None else ""
+        return describe_setting(self.key), _labelled(format_value(value), said) if said else ""
 
-    def step(self, draft: Draft, way: int) -> Any:
+    def next_value(self, draft: Draft, way: int) -> Any:
         """The next valid value, up (1) or down (-1); None if there is none."""
         value = draft.values.get(self.key)
-        if self.ladder is None:
+        if self.value_steps is None:
             choices = draft.choices(self.key)
             values = [choice for choice, _ in choices]
             here = values.index(value) if value in values else -1
             turn = [choices[(here + way * distance) % len(values)] for distance in range(1, len(values) + 1)]
             return next((choice for choice, reason in turn if not reason and choice != value), None)
-        if value is None and self.stands_for:
-            value = draft.values.get(self.stands_for)
+        if value is None and self.fallback_key:
+            value = draft.values.get(self.fallback_key)
         if not isinstance(value, int | float):
             return None
-        beyond = dict.fromkeys(n for n in self.ladder(draft, value)[::way] if (n - value) * way > 0)
-        return next((n for n in list(beyond)[:TRIES] if not draft.objection(self.key, n)), None)
+        beyond = dict.fromkeys(n for n in self.value_steps(draft, value)[::way] if (n - value) * way > 0)
+        return next((n for n in list(beyond)[:TRIES] if not draft.why_refused(self.key, n)), None)
 
-    def changed(self, draft: Draft, value: Any) -> Draft:
+    def with_value(self, draft: Draft, value: Any) -> Draft:
         return draft.with_change(self.key, value)
 
-    def typed(self, draft: Draft, text: str) -> Draft:
+    def with_typed_value(self, draft: Draft, text: str) -> Draft:
         """The draft with a typed value; a whole number may be written 2e3."""
         return draft.with_text(f"{self.key}={text.strip()}")
 
@@ -129,53 +129,53 @@ class Switch:
 class BaseSwitch(Switch):
     """The preset that a one-change preset is applied to."""
 
-    def visible(self, draft: Draft) -> bool:
+    def is_visible(self, draft: Draft) -> bool:
         return draft.base is not None
 
-    def value(self, draft: Draft) -> str:
+    def value_text(self, draft: Draft) -> str:
         return draft.base or ""
 
-    def sentences(self, draft: Draft) -> tuple[str, str]:
+    def descriptions(self, draft: Draft) -> tuple[str, str]:
         return (
             tr("the preset that this change is applied to"),
-            _named(draft.base or "", tr(presets.find(draft.base or "").description)),
+            _labelled(draft.base or "", tr(presets.find(draft.base or "").description)),
         )
 
-    def step(self, draft: Draft, way: int) -> Any:
+    def next_value(self, draft: Draft, way: int) -> Any:
         bases = [on.base for on, problem in draft.bases() if not problem or on == draft]
         return bases[(bases.index(draft.base) + way) % len(bases)] if len(bases) > 1 else None
 
-    def changed(self, draft: Draft, value: Any) -> Draft:
+    def with_value(self, draft: Draft, value: Any) -> Draft:
         return draft.with_base(value)
 
 
 class RanksSwitch(Switch):
     """How many devices or processes train it together."""
 
-    def differs(self, draft: Draft) -> bool:
+    def is_changed(self, draft: Draft) -> bool:
         return draft.ranks > 1
 
-    def value(self, draft: Draft) -> str:
+    def value_text(self, draft: Draft) -> str:
         return str(draft.ranks)
 
-    def sentences(self, draft: Draft) -> tuple[str, str]:
+    def descriptions(self, draft: Draft) -> tuple[str, str]:
         about = tr("how many GPUs, or processes on a CPU, share each step; the result is bit-identical for any number")
         return about, tr("f5 and f6 train it in the background") if draft.ranks > 1 else ""
 
-    def step(self, draft: Draft, way: int) -> Any:
+    def next_value(self, draft: Draft, way: int) -> Any:
         n = draft.ranks * 2 if way > 0 else draft.ranks // 2
         return n if 1 <= n <= MOST_RANKS else None
 
-    def changed(self, draft: Draft, value: Any) -> Draft:
+    def with_value(self, draft: Draft, value: Any) -> Draft:
         return draft.with_ranks(value)
 
-    def typed(self, draft: Draft, text: str) -> Draft:
+    def with_typed_value(self, draft: Draft, text: str) -> Draft:
         if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_RANKS:
             raise InputError(tr("{label}: type a whole number from 1 to {most}", label=self.label, most=MOST_RANKS))
         return draft.with_ranks(int(text))
 
 
-def _named(name: str, text: str) -> str:
+def _labelled(name: str, text: str) -> str:
     return tr("{name}: {text}", name=name, text=text)
 
 
@@ -184,17 +184,17 @@ def _ratio(config: RunConfig) -> str:
     return f"  {times:g} × d_model" if times in (1, 2, 3, 4, 8) else ""
 
 
-def _about(key: str) -> Callable[[RunConfig], bool]:
+def _used_by_objective(key: str) -> Callable[[RunConfig], bool]:
     """Return the condition for showing a setting that only some objectives use."""
     return lambda config: config.task.uses(key, config)
 
 
-def _of_parts() -> Iterator[Switch]:
+def _part_switches() -> Iterator[Switch]:
     """Yield a switch for each optional part of the network."""
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
-        ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))
-        yield Switch(f"model.{name}", tr(row.words), ladder)
+        ladder = None if isinstance(off, str | bool) else _fixed_values(off, *sorted(row.on_values))
+        yield Switch(f"model.{name}", tr(row.display_name), ladder)
 
 
 BASE, RANKS = "base", "devices"  # the switches that are no settings
@@ -217,24 +217,24 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.n_layers", tr("layers"), _by_one),
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),
-        Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), stands_for="model.n_heads"),
+        Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), fallback_key="model.n_heads"),
         Switch("model.d_ff", "d_ff", _doubling, note=_ratio),
         Switch("model.context_length", tr("context"), _doubling),
-        Switch("model.dropout", "dropout", _of(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
+        Switch("model.dropout", "dropout", _fixed_values(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
     ),
     english("data"): (
         Switch("data.corpus", tr("corpus")),
         Switch("objective.kind", tr("objective")),
-        Switch("objective.span_form", tr("span form"), None, _about("objective.span_form")),
-        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.on_rows or c.data.corpus != "playlets"),
+        Switch("objective.span_form", tr("span form"), None, _used_by_objective("objective.span_form")),
+        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.trains_on_rows or c.data.corpus != "playlets"),
         Switch("data.bpe_size", tr("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
         Switch("data.words_size", tr("  words"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.words_size"]),
-        Switch("data.shared_vocabulary", tr("shared vocab"), None, _about("data.shared_vocabulary")),
+        Switch("data.shared_vocabulary", tr("shared vocab"), None, _used_by_objective("data.shared_vocabulary")),
         Switch(
             "objective.label_smoothing",
             tr("smoothing"),
-            _of(0.0, 0.05, 0.1, 0.15, 0.2),
-            _about("objective.label_smoothing"),
+            _fixed_values(0.0, 0.05, 0.1, 0.15, 0.2),
+            _used_by_objective("objective.label_smoothing"),
         ),
     ),
     english("training"): (
@@ -247,13 +247,13 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("optimizer.warmup", tr("warm-up"), _whole_round_numbers),
         Switch("seed", tr("seed"), _by_one),
         Switch("train.precision", tr("precision")),
-        RanksSwitch(RANKS, tr("devices"), _of()),
+        RanksSwitch(RANKS, tr("devices"), _fixed_values()),
     ),
     english("evaluation"): (
-        Switch("evaluation.beam", tr("beam"), _by_one, _about("evaluation.beam")),
+        Switch("evaluation.beam", tr("beam"), _by_one, _used_by_objective("evaluation.beam")),
         Switch("evaluation.select", tr("best by"), None, lambda c: len(c.task.scores) > 1),
     ),
-    english("parts"): tuple(_of_parts()),
+    english("parts"): tuple(_part_switches()),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}
 
@@ -270,11 +270,11 @@ class Switches(OptionList):
         draft: Draft
 
     @dataclass
-    class Pick(Message):
+    class PickRequested(Message):
         switch: Switch
 
     @dataclass
-    class Said(Message):
+    class HintChanged(Message):
         """A sentence on the current switch; `wrong` if it reports a mistake."""
 
         text: str
@@ -298,7 +298,7 @@ class Switches(OptionList):
         self._typed = None
         ids: list[str] = []
         for group, switches in SWITCHES.items():
-            seen = [switch.key for switch in switches if switch.visible(draft)]
+            seen = [switch.key for switch in switches if switch.is_visible(draft)]
             ids += [f"# {group}", *seen] if seen else []
         if ids != self._shown:
             at = self.current
@@ -307,13 +307,13 @@ class Switches(OptionList):
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
         if self.current is not None:
-            self.say()
+            self.post_hint()
 
     def redraw(self) -> None:
-        palette = Palette.of(self.app.theme_variables)
+        palette = Palette.from_variables(self.app.theme_variables)
         for at, name in enumerate(self._shown):
             self.replace_option_prompt_at_index(at, self._line(name, at == self.highlighted, palette))
-        if (takes := types(self, "1")) != self._takes_digits:
+        if (takes := accepts_as_text(self, "1")) != self._takes_digits:
             self._takes_digits = takes
             self.refresh_bindings()
 
@@ -322,15 +322,15 @@ class Switches(OptionList):
         if name.startswith("#"):
             return Text(f"  {tr(name[2:])}")
         switch, plain = BY_KEY[name], here and self.has_focus
-        changed = switch.differs(draft)
+        changed = switch.is_changed(draft)
         broken = draft.refusal is not None and name in draft.refusal.keys
         colour = palette.bad if broken else palette.accent if changed else ""
         mark = "✗ " if broken else "● " if changed else "  "
         line = Text()
         line.append(mark, "" if plain else colour)
-        line.append(fitted(switch.label, LABEL), "" if plain else palette.dim)
+        line.append(fit_to_width(switch.label, LABEL), "" if plain else palette.dim)
         width = self.size.width - self.styles.scrollbar_size_vertical  # the bar may appear later, without a resize
-        value = clean_line(switch.value(draft))
+        value = clean_line(switch.value_text(draft))
         if "/" in value and line.cell_len + cell_len(value) > width:  # the end of a path says more
             value = "…/" + value.rsplit("/", 1)[1]
         if here and self._typed is not None:
@@ -356,35 +356,35 @@ class Switches(OptionList):
         if self._typed is not None:
             self._leave_typing()
             return
-        value = switch.step(draft, way)
+        value = switch.next_value(draft, way)
         if value is None:
             said = (
                 tr("{label} has no other valid value; press enter to see why", label=switch.label.strip())
-                if switch.ladder is None
+                if switch.value_steps is None
                 else tr(
                     "{label} is at its limit in this direction; type a number, or press enter",
                     label=switch.label.strip(),
                 )
             )
-            self.post_message(self.Said(said))
+            self.post_message(self.HintChanged(said))
             return
-        self.post_message(self.Changed(switch.changed(draft, value)))
+        self.post_message(self.Changed(switch.with_value(draft, value)))
 
     def action_select(self) -> None:
         switch = self.current
         if self._typed is not None:
             self._accept()
         elif switch is not None:
-            self.post_message(self.Pick(switch))
+            self.post_message(self.PickRequested(switch))
 
     def _accept(self) -> bool:
         switch, typed = self.current, self._typed
         if switch is None or typed is None:
             return True
         try:
-            changed = switch.typed(self._draft, typed)
+            changed = switch.with_typed_value(self._draft, typed)
         except InputError as error:
-            self.post_message(self.Said(str(error), wrong=True))
+            self.post_message(self.HintChanged(str(error), wrong=True))
             return False
         self._leave_typing()
         self.post_message(self.Changed(changed))
@@ -393,12 +393,12 @@ class Switches(OptionList):
     def _leave_typing(self) -> None:
         self._typed = None
         self.redraw()
-        self.say()
+        self.post_hint()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Digits start a number; the switch also gets the keys that continue and end it."""
         switch = self.current
-        if switch is None or switch.ladder is None:
+        if switch is None or switch.value_steps is None:
             return False
         if self._typed is None:
             return character is not None and character in STARTS
@@ -416,23 +416,23 @@ class Switches(OptionList):
             typed = self._typed or ""
             self._typed = typed[:-1] if event.key == "backspace" else (typed + (event.character or ""))[:40]
             self.redraw()
-            self.say()
+            self.post_hint()
         event.stop()
         event.prevent_default()
 
-    def say(self) -> None:
+    def post_hint(self) -> None:
         switch, draft = self.current, self._draft
         if switch is None:
             return
         if self._typed is None:
-            said = "\n".join(filter(None, switch.sentences(draft)))
-            self.post_message(self.Said(said, key=switch.key))
+            said = "\n".join(filter(None, switch.descriptions(draft)))
+            self.post_message(self.HintChanged(said, key=switch.key))
             return
         try:
-            problem = switch.typed(draft, self._typed).problem if self._typed else ""
+            problem = switch.with_typed_value(draft, self._typed).problem if self._typed else ""
         except InputError as error:
             problem = str(error)
-        self.post_message(self.Said(problem or tr("enter: accept · esc: cancel"), wrong=bool(problem)))
+        self.post_message(self.HintChanged(problem or tr("enter: accept · esc: cancel"), wrong=bool(problem)))
 
     # Other causes of redrawing
 
@@ -441,7 +441,7 @@ class Switches(OptionList):
         self._typed = None
         if len(self._shown) == self.option_count:
             self.redraw()
-            self.say()
+            self.post_hint()
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)

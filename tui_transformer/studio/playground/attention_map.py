@@ -7,9 +7,9 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.language import tr, trn
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.play.pictures import SHADES, Values, shaded
-from tui_transformer.lab.play.written import AttentionView, number, sign
+from tui_transformer.lab.formatting import fit_to_width
+from tui_transformer.lab.play.pictures import SHADES, Values, shade_lines
+from tui_transformer.lab.play.written import AttentionView, format_probability, token_label
 from tui_transformer.studio.shared.palette import Palette
 
 GAP = 3  # columns between two pictures
@@ -24,25 +24,27 @@ class AttentionMap(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="attention-map")
-        self._looks: AttentionView | None = None
+        self._attention: AttentionView | None = None
         self._row = 0
-        self._words = ""
+        self._empty_text = ""
 
     def show(self, looks: AttentionView | None, row: int, words: str = "") -> None:
         """Show where the token at `row` and its neighbours look; or only words."""
-        self._looks, self._row, self._words = looks, row, words
+        self._attention, self._row, self._empty_text = looks, row, words
         self.refresh()
 
     def render(self) -> Text:
-        palette, looks = Palette.of(self.app.theme_variables), self._looks
+        palette, looks = Palette.from_variables(self.app.theme_variables), self._attention
         if looks is None or not looks.queries:
-            return Text(clean_line(self._words), palette.dim)
+            return Text(clean_line(self._empty_text), palette.dim)
         width, height = self.content_size.width, self.content_size.height
         row = max(0, min(self._row, len(looks.queries) - 1))
         colour = not self.app.no_color
 
         # In words: the token and head, the keys it attends to most, the mask's rule.
-        title = Text.assemble((looks.title, "bold"), (tr("  token "), palette.dim), (sign(looks.queries[row]), "bold"))
+        title = Text.assemble(
+            (looks.title, "bold"), (tr("  token "), palette.dim), (token_label(looks.queries[row]), "bold")
+        )
         title.append(f" ({row})", palette.dim).append(tr("    h: next head, j: next layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
         reads = trn(
@@ -53,8 +55,8 @@ class AttentionMap(Widget):
         )
         most = Text(reads, palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
-            most.append(f"  {sign(looks.keys[key])}", "bold")
-            most.append(f" {number(float(weights[key]))}").append(f" ({key})", palette.dim)
+            most.append(f"  {token_label(looks.keys[key])}", "bold")
+            most.append(f" {format_probability(float(weights[key]))}").append(f" ({key})", palette.dim)
         rule = Text(clean_line(looks.rule), palette.dim)
         lines = [line for line in (title, most, rule) if line.plain]
         for line in lines:
@@ -62,7 +64,7 @@ class AttentionMap(Widget):
 
         # As pictures with the tokens on their axes: the rows and keys that fit, including the chosen row.
         # Two rows share a line, unless their names would not fit beside it.
-        names = [[sign(text) for text in texts] for texts in (looks.queries, looks.keys)]
+        names = [[token_label(text) for text in texts] for texts in (looks.queries, looks.keys)]
         words = any(cell_len(name) > 1 for texts in names for name in texts)
         step = 2 if colour and not words else 1
         left = min(LONGEST, max(map(cell_len, names[0]))) if words else step
@@ -77,7 +79,9 @@ class AttentionMap(Widget):
         queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
         pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), tr("weights"))]
         pictures += [_allowed(looks, queries, keys)] if both else []
-        axis = Text("".join(fitted(fitted(names[1][key], cell - (cell > 2)), cell) for key in keys), palette.dim)
+        axis = Text(
+            "".join(fit_to_width(fit_to_width(names[1][key], cell - (cell > 2)), cell) for key in keys), palette.dim
+        )
         drawn = [
             [
                 Text(tr("{name}, keys {start}–{stop}", name=name, start=keys.start, stop=keys.stop - 1), palette.dim),
@@ -90,7 +94,7 @@ class AttentionMap(Widget):
             at, line = queries.start + (i - 2) * step, Text(no_wrap=True)
             here = i > 1 and at <= row < at + step
             shown = names[0][at : min(at + step, queries.stop)] if i > 1 else []
-            name = fitted("".join(shown), left)
+            name = fit_to_width("".join(shown), left)
             for part in parts:
                 line.append(f"{'▸' if here else ' '}{name} ", palette.accent if here else palette.dim)
                 line.append("│" if i > 1 else " ", palette.dim).append_text(part)
@@ -115,7 +119,7 @@ def _window(at: int, room: int, length: int) -> range:
 
 def _picture(values: Values, step: int, cell: int, colour: bool) -> list[Text]:
     doubled = [row for row in values for _ in range(2)] if colour and step == 1 else values
-    return shaded(doubled, colour=colour, characters=cell, shades=SHADES[1:])
+    return shade_lines(doubled, colour=colour, characters=cell, shades=SHADES[1:])
 
 
 def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:

@@ -24,8 +24,15 @@ from engine.base.errors import InputError
 from engine.base.language import tr, trn
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
-from tui_transformer.lab.play.written import AnswerToken, AttentionView, Found, TokenScores, in_words, level
+from tui_transformer.lab.play.writers import ModelWriter, WriterCache, checkpoint_stamps
+from tui_transformer.lab.play.written import (
+    AnswerToken,
+    AttentionView,
+    BeamResult,
+    ScoredText,
+    answers_text,
+    probability_level,
+)
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
 from tui_transformer.studio.shared.engine_thread import FAILURES, in_engine_thread
@@ -38,12 +45,12 @@ SLICE = 0.04  # seconds between updates of the text
 PAUSE = 0.04  # pause after each, seconds: training in this process needs the GIL too
 
 
-async def pieces_of(writer: Writer, text: str, settings: Settings) -> AsyncIterator[list[AnswerToken]]:
+async def stream_batches(writer: ModelWriter, text: str, settings: Settings) -> AsyncIterator[list[AnswerToken]]:
     """Yield a model's output on a text: its first token at once, then a batch per time slice.
 
     It is generated in the engine's own thread, so that others get their turn.
     """
-    source = writer.pieces(text, settings, 0, LIKELIEST)
+    source = writer.stream(text, settings, 0, LIKELIEST)
     seconds = 0.0
     while True:
         some, more = await in_engine_thread(lambda seconds=seconds: _some(source, seconds))  # type: ignore[misc]
@@ -66,7 +73,7 @@ def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerTok
     return some, False
 
 
-async def _found(writer: Writer, text: str, settings: Settings) -> tuple[Found, ...]:
+async def _beam_search(writer: ModelWriter, text: str, settings: Settings) -> tuple[BeamResult, ...]:
     """Return what a beam search finds; when this is cancelled, the search ends as well."""
     over = threading.Event()
 
@@ -80,7 +87,7 @@ async def _found(writer: Writer, text: str, settings: Settings) -> tuple[Found, 
         over.set()
 
 
-def _ranked(found: Sequence[Found]) -> list[str]:
+def _ranked(found: Sequence[BeamResult]) -> list[str]:
     """The best answers with their scores, and how many more there are."""
     more = len(found) - BEST
     lines = [f"{one.score:8.3f}  {' '.join(one.text.split())}" for one in found[:BEST]]
@@ -94,51 +101,51 @@ class RunColumn(Vertical):
         loaded: bool = False
 
     @dataclass
-    class Pressed(Message):
+    class TitleClicked(Message):
         column: "RunColumn"
 
-    def __init__(self, writers: Writers, *, id: str) -> None:
+    def __init__(self, writers: WriterCache, *, id: str) -> None:
         super().__init__(id=id)
         self.writers = writers
         self.run_path: Path | None = None
-        self.which = "best"
-        self.writer: Writer | None = None
-        self.to = ""  # the language that was chosen, of several
+        self.checkpoint = "best"
+        self.writer: ModelWriter | None = None
+        self.target_language = ""  # the language that was chosen, of several
         self.prompts: tuple[str, ...] = ()  # some to try
         self.mode = "write"  # or surprise, attention
-        self.given = ""
-        self.pieces: list[AnswerToken] = []
-        self.surprised: TokenScores | None = None
-        self.looks: AttentionView | None = None
+        self.prompt_text = ""
+        self.answer_tokens: list[AnswerToken] = []
+        self.scored_text: ScoredText | None = None
+        self.attention: AttentionView | None = None
         self.writing = False
         self._files: tuple[object, ...] = ()
-        self._heading, self._said = Static("", classes="run-name"), Static("", classes="run-words")
+        self._heading, self._status = Static("", classes="run-name"), Static("", classes="run-words")
         self.text = TokenText()
 
     def compose(self) -> ComposeResult:
         yield self._heading
         yield self.text
-        yield self._said
+        yield self._status
 
     # Its model
 
-    def take(self, run: Path, which: str = "") -> None:
+    def load_run(self, run: Path, which: str = "") -> None:
         """Take a run, `which` as on the command line; "" is a training run's newest checkpoint, else the best.
 
         Another run's output is cleared.
         """
-        self.to = self.to if run == self.run_path else ""
-        self.run_path, self.which, self.writer = run, which, None
-        self.forget()
+        self.target_language = self.target_language if run == self.run_path else ""
+        self.run_path, self.checkpoint, self.writer = run, which, None
+        self.clear_output()
         self._title()
-        self._do(self._load)
+        self._start_work(self._load)
 
     async def _load(self) -> None:
         run = self.run_path
         assert run is not None
-        if not self.which:
+        if not self.checkpoint:
             live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
-            self.which = "last" if live else "best"
+            self.checkpoint = "last" if live else "best"
         torch = "torch" in sys.modules
         self._title()
         said = (
@@ -146,35 +153,35 @@ class RunColumn(Vertical):
             if torch
             else tr("loading the engine, then the model of {name} @{checkpoint} …")
         )
-        self._say(said.format(name=run.name, checkpoint=self.which))
-        self._files = await asyncio.to_thread(checkpoints, run)
-        await self._get()
-        self._say("")
+        self._show_status(said.format(name=run.name, checkpoint=self.checkpoint))
+        self._files = await asyncio.to_thread(checkpoint_stamps, run)
+        await self._load_writer()
+        self._show_status("")
 
-    async def _get(self) -> None:
-        run, which = self.run_path, self.which
+    async def _load_writer(self) -> None:
+        run, which = self.run_path, self.checkpoint
         assert run is not None
         writer = await in_engine_thread(lambda: self.writers.get(run, which))
-        if self.to:
-            writer.towards(self.to)
+        if self.target_language:
+            writer.set_target(self.target_language)
         first, self.writer = self.writer is None, writer
         if first:
             self.prompts = await in_engine_thread(writer.prompts)
         self._title()
         self.post_message(self.Changed(self, loaded=first))
 
-    def towards(self, language: str) -> None:
+    def set_target(self, language: str) -> None:
         """Translate to this language from now on, with newer checkpoints too."""
-        self._ready().towards(language)
-        self.to = language
+        self._loaded_writer().set_target(language)
+        self.target_language = language
 
-    async def look_for_newer(self) -> None:
+    async def load_newer_checkpoint(self) -> None:
         """Take a checkpoint that training has saved since, unless busy."""
         if self.run_path is None or self.busy or not self._files:
             return
-        files = await asyncio.to_thread(checkpoints, self.run_path)
+        files = await asyncio.to_thread(checkpoint_stamps, self.run_path)
         if files != self._files and not self.busy:
-            self._do(self._freshen)
+            self._start_work(self._freshen)
 
     async def _freshen(self) -> None:
         if self.run_path is None:
@@ -182,16 +189,16 @@ class RunColumn(Vertical):
         if self.writer is None:
             await self._load()
             return
-        files = await asyncio.to_thread(checkpoints, self.run_path)
+        files = await asyncio.to_thread(checkpoint_stamps, self.run_path)
         if files != self._files:
             self._files = files
-            await self._get()
+            await self._load_writer()
 
     @property
     def busy(self) -> bool:
         return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
-    def _do(self, work: Callable[[], Awaitable[None]]) -> None:
+    def _start_work(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run a task in place of the last one; show failures."""
         self.stop()
 
@@ -200,14 +207,14 @@ class RunColumn(Vertical):
                 await work()
             except FAILURES as error:
                 self.writing = False
-                self._say(str(error) or type(error).__name__, "wrong")
+                self._show_status(str(error) or type(error).__name__, "wrong")
                 self.post_message(self.Changed(self))
 
         self.run_worker(guarded(), group="work", exclusive=True, exit_on_error=False)
 
     # What it does to a text
 
-    def announce(self, text: str) -> None:
+    def show_prompt(self, text: str) -> None:
         self.text.show([Token(character, "given") for character in text])
 
     def answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
@@ -216,34 +223,34 @@ class RunColumn(Vertical):
 
         async def work() -> None:
             await self._freshen()
-            writer = self._ready()
-            self.mode, self.given, self.pieces, self.writing = "write", text, kept, True
-            self.surprised, self.looks = None, None
-            self.text.stand(None)
+            writer = self._loaded_writer()
+            self.mode, self.prompt_text, self.answer_tokens, self.writing = "write", text, kept, True
+            self.scored_text, self.attention = None, None
+            self.text.move_cursor(None)
             self.text.show(self._tokens(), follow=True)
-            self._say(tr("writing … (esc: stop)"))
+            self._show_status(tr("writing … (esc: stop)"))
             self.post_message(self.Changed(self))
             settings["length"] = max(1, int(settings["length"]) - len(kept))
             begun = monotonic()
             before = text + "".join(piece.text for piece in kept)
-            found: tuple[Found, ...] = ()
-            if writer.searching and max(settings.get("beam", 1), settings.get("nbest", 1)) > 1:
-                found = await _found(writer, text, settings)
-                self.pieces = list(found[0].pieces)
-                self.text.put([_written(piece) for piece in self.pieces])
+            found: tuple[BeamResult, ...] = ()
+            if writer.beam_settings and max(settings.get("beam", 1), settings.get("nbest", 1)) > 1:
+                found = await _beam_search(writer, text, settings)
+                self.answer_tokens = list(found[0].tokens)
+                self.text.append_tokens([_display_token(piece) for piece in self.answer_tokens])
             else:
-                async for some in pieces_of(writer, before, settings):
-                    self.pieces += some
-                    self.text.put([_written(piece) for piece in some])
+                async for some in stream_batches(writer, before, settings):
+                    self.answer_tokens += some
+                    self.text.append_tokens([_display_token(piece) for piece in some])
             self.writing = False
             self._mark_surprising()
             seconds = max(1e-3, monotonic() - begun)
-            ask = lambda: writer.wholes(before, self.written, OTHERS)
-            wholes = await in_engine_thread(ask) if writer.ranks else ()
+            ask = lambda: writer.ranked_answers(before, self.answer_text, OTHERS)
+            wholes = await in_engine_thread(ask) if writer.ranks_answers else ()
             done = trn(
                 "{n:,} token in {seconds:.1f} s, step {step:,}, seed {settings}",
                 "{n:,} tokens in {seconds:.1f} s, step {step:,}, seed {settings}",
-                len(self.pieces),
+                len(self.answer_tokens),
                 step=writer.step,
                 seconds=seconds,
                 settings=settings["seed"],
@@ -252,25 +259,27 @@ class RunColumn(Vertical):
                 done = trn(
                     "{n:,} token in {seconds:.1f} s, step {step:,}, beam {beam}",
                     "{n:,} tokens in {seconds:.1f} s, step {step:,}, beam {beam}",
-                    len(self.pieces),
+                    len(self.answer_tokens),
                     step=writer.step,
                     seconds=seconds,
                     beam=settings["beam"],
                 )
             done = "\n".join([done, *_ranked(found)]) if len(found) > 1 else done
-            done = f"{in_words(wholes)}\n{done}" if wholes else done
+            done = f"{answers_text(wholes)}\n{done}" if wholes else done
             notice = writer.notice(before, settings)
-            self._say(
+            self._show_status(
                 f"{done} · {notice}" if notice else done, "notice" if notice else "list" if len(found) > 1 else ""
             )
             self.post_message(self.Changed(self))
 
-        self._do(work)
+        self._start_work(work)
 
     def _mark_surprising(self) -> None:
         """Put the cursor on the most surprising token in view, unless it is already somewhere."""
-        known = [(piece.nats, at) for at, piece in enumerate(self.pieces, self.lead) if piece.nats is not None]
-        known = [one for one in known if self.text.in_view(one[1])]
+        known = [
+            (piece.nats, at) for at, piece in enumerate(self.answer_tokens, self.lead_length) if piece.nats is not None
+        ]
+        known = [one for one in known if self.text.is_token_visible(one[1])]
         if self.text.cursor is None and known:
             self.text.cursor = max(known)[1]
             self.text.refresh()
@@ -279,53 +288,55 @@ class RunColumn(Vertical):
         was, self.writing = self.writing, False
         if was:
             self.workers.cancel_group(self, "work")
-            self._say(trn("stopped after {n:,} token", "stopped after {n:,} tokens", len(self.pieces)))
+            self._show_status(trn("stopped after {n:,} token", "stopped after {n:,} tokens", len(self.answer_tokens)))
             self.post_message(self.Changed(self))
         return was
 
-    def be_surprised(self, text: str, notice: str = "") -> None:
+    def score_text(self, text: str, notice: str = "") -> None:
         """Score a text token by token; `notice` is a caveat on the numbers."""
 
         async def work() -> None:
-            writer = self._ready()
-            self.mode, self.surprised = "surprise", None
-            self._say("reading …")
+            writer = self._loaded_writer()
+            self.mode, self.scored_text = "surprise", None
+            self._show_status("reading …")
             try:
                 found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
             except FAILURES:
-                self.announce(text)
+                self.show_prompt(text)
                 raise
-            self.surprised = found
-            self.text.stand(None)
+            self.scored_text = found
+            self.text.move_cursor(None)
             self.text.show(self._tokens())
-            self._say(f"{found.words}\n{notice or found.rule}", "notice" if notice else "")
+            self._show_status(f"{found.summary}\n{notice or found.rule}", "notice" if notice else "")
             self.post_message(self.Changed(self))
 
-        self._do(work)
+        self._start_work(work)
 
-    def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
+    def show_attention(self, text: str, written: str, layer: int, head: int, which: str) -> None:
         async def work() -> None:
-            writer = self._ready()
+            writer = self._loaded_writer()
             self.mode = "attention"
             try:
                 looks = await in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
             except FAILURES:
-                self.looks = None
-                self.announce(text + written)
+                self.attention = None
+                self.show_prompt(text + written)
                 raise
-            kept = self.text.cursor if self.looks is not None and self.looks.queries == looks.queries else None
-            self.looks = looks
+            kept = self.text.cursor if self.attention is not None and self.attention.queries == looks.queries else None
+            self.attention = looks
             at = len(self._tokens()) - 1 if kept is None else kept
             self.text.cursor = at
             self.text.show(self._tokens())
-            self.text.stand(at)
+            self.text.move_cursor(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-            self._say(tr("the last {n} tokens: the model's whole context", n=len(looks.queries)) if left > 0 else "")
+            self._show_status(
+                tr("the last {n} tokens: the model's whole context", n=len(looks.queries)) if left > 0 else ""
+            )
             self.post_message(self.Changed(self))
 
-        self._do(work)
+        self._start_work(work)
 
-    def _ready(self) -> Writer:
+    def _loaded_writer(self) -> ModelWriter:
         if self.writer is None:
             name = self.run_path.name if self.run_path else "–"
             raise InputError(tr("{name}: no model is loaded", name=name))
@@ -333,65 +344,69 @@ class RunColumn(Vertical):
 
     # What is shown
 
-    def forget(self) -> None:
+    def clear_output(self) -> None:
         self.stop()
-        self.mode, self.given, self.pieces, self.surprised, self.looks = "write", "", [], None, None
+        self.mode, self.prompt_text, self.answer_tokens, self.scored_text, self.attention = "write", "", [], None, None
         self.text.show([])
 
-    def show_written(self) -> None:
+    def show_answer(self) -> None:
         self.mode = "write"
         self.text.show(self._tokens())
-        if self.pieces:
-            self._say(trn("{n:,} token", "{n:,} tokens", len(self.pieces)))
+        if self.answer_tokens:
+            self._show_status(trn("{n:,} token", "{n:,} tokens", len(self.answer_tokens)))
 
     def redraw(self) -> None:
-        if self.mode == "attention" and self.looks is not None:
+        if self.mode == "attention" and self.attention is not None:
             self.text.show(self._tokens())
 
     @property
-    def written(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
+    def answer_text(self) -> str:
+        return "".join(piece.text for piece in self.answer_tokens)
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The answer, after its prompt if it continues that."""
         continues = self.writer is not None and self.writer.continues
-        return self.given + self.written if continues else self.written or self.given
+        return self.prompt_text + self.answer_text if continues else self.answer_text or self.prompt_text
 
     @property
-    def lead(self) -> int:
+    def lead_length(self) -> int:
         """Tokens shown before those that can be asked about."""
         if self.mode == "attention":
-            return len(self.looks.keys) + 1 if self.looks is not None and self.looks.crosses else 0
+            return len(self.attention.keys) + 1 if self.attention is not None and self.attention.is_cross else 0
         if self.mode == "surprise":
-            return len(self.surprised.source) + 1 if self.surprised is not None and self.surprised.source else 0
+            return len(self.scored_text.source) + 1 if self.scored_text is not None and self.scored_text.source else 0
         continues = self.writer is not None and self.writer.continues
-        return len(self.given) + (0 if continues or not self.given else 1)
+        return len(self.prompt_text) + (0 if continues or not self.prompt_text else 1)
 
     @property
-    def asked(self) -> Sequence[AnswerToken]:
-        return self.surprised.pieces if self.mode == "surprise" and self.surprised is not None else self.pieces
+    def inspectable_tokens(self) -> Sequence[AnswerToken]:
+        return (
+            self.scored_text.tokens if self.mode == "surprise" and self.scored_text is not None else self.answer_tokens
+        )
 
     @property
-    def at(self) -> int | None:
+    def cursor_index(self) -> int | None:
         """The index in `asked` of the token under the cursor."""
         cursor = self.text.cursor
-        return None if cursor is None or cursor < self.lead else cursor - self.lead
+        return None if cursor is None or cursor < self.lead_length else cursor - self.lead_length
 
     def _tokens(self) -> list[Token]:
         if self.mode == "attention":
-            return self._looked_at()
-        source = self.surprised.source if self.mode == "surprise" and self.surprised is not None else self.given
+            return self._attention_tokens()
+        source = (
+            self.scored_text.source if self.mode == "surprise" and self.scored_text is not None else self.prompt_text
+        )
         given = [Token(one, "given") for one in source]
-        gap = [Token("\n", "given")] * (self.lead - len(given))
-        return [*given, *gap, *map(_written, self.asked)]
+        gap = [Token("\n", "given")] * (self.lead_length - len(given))
+        return [*given, *gap, *map(_display_token, self.inspectable_tokens)]
 
-    def _looked_at(self) -> list[Token]:
-        looks = self.looks
+    def _attention_tokens(self) -> list[Token]:
+        looks = self.attention
         if looks is None:
             return []
         cursor = self.text.cursor
-        row = max(0, (len(looks.queries) + self.lead - 1 if cursor is None else cursor) - self.lead)
+        row = max(0, (len(looks.queries) + self.lead_length - 1 if cursor is None else cursor) - self.lead_length)
         row = min(row, len(looks.queries) - 1)
         weights, seen = looks.weights[row].tolist(), looks.visible[row].tolist()
         largest = max(weights) or 1.0
@@ -400,31 +415,31 @@ class RunColumn(Vertical):
             Token(text, f"w{shade}" if let else "unseen")
             for text, shade, let in zip(looks.keys, shades, seen, strict=True)
         ]
-        if not looks.crosses:
+        if not looks.is_cross:
             return keys
         return [*keys, Token("\n", "given"), *(Token(text, "p0") for text in looks.queries)]
 
     def _title(self) -> None:
         run, writer = self.run_path, self.writer
-        palette = Palette.of(self.app.theme_variables)
+        palette = Palette.from_variables(self.app.theme_variables)
         words = Text(no_wrap=True, overflow="ellipsis")
         if run is not None:
-            words.append(clean_line(run.name), "bold").append(f"  @{self.which}", palette.dim)
+            words.append(clean_line(run.name), "bold").append(f"  @{self.checkpoint}", palette.dim)
             words.append(tr("  step {step:,}", step=writer.step) if writer is not None else "", palette.dim)
         self._heading.update(words)
         self.border_title = words
 
-    def _say(self, words: str, style: str = "") -> None:
+    def _show_status(self, words: str, style: str = "") -> None:
         shown = "\n".join(clean_line(line) for line in words.split("\n"))
-        self._said.update(Text(shown))
-        self._said.set_class(style == "wrong", "-wrong")
-        self._said.set_class(style == "notice", "-notice")
-        self._said.set_class(style == "list", "-list")
+        self._status.update(Text(shown))
+        self._status.set_class(style == "wrong", "-wrong")
+        self._status.set_class(style == "notice", "-notice")
+        self._status.set_class(style == "list", "-list")
 
     def on_click(self, event: Click) -> None:
         if event.widget is self._heading or (event.widget is self and event.y == 0):
-            self.post_message(self.Pressed(self))
+            self.post_message(self.TitleClicked(self))
 
 
-def _written(piece: AnswerToken) -> Token:
-    return Token(piece.text, "given" if piece.probability is None else f"p{level(piece.probability)}")
+def _display_token(piece: AnswerToken) -> Token:
+    return Token(piece.text, "given" if piece.probability is None else f"p{probability_level(piece.probability)}")

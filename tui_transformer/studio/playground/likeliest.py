@@ -13,7 +13,13 @@ from textual.widget import Widget
 
 from engine.base.language import tr
 from tui_transformer.lab.formatting import bar
-from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
+from tui_transformer.lab.play.written import (
+    Alternative,
+    AnswerToken,
+    format_probability,
+    probability_level,
+    token_label,
+)
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -21,7 +27,7 @@ COLUMN = 8  # of a token's name
 BAR = 30  # columns of the longest bar
 
 
-class Likeliest(Widget, can_focus=True):
+class TokenAlternatives(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
@@ -29,20 +35,20 @@ class Likeliest(Widget, can_focus=True):
     ]
 
     @dataclass
-    class Taken(Message):
+    class AlternativeChosen(Message):
         alternative: Alternative
 
     def __init__(self) -> None:
         super().__init__(id="likeliest")
         self.border_subtitle = tr("!: next surprising token")
         self._piece: AnswerToken | None = None
-        self._at, self._takes = 0, False
+        self._cursor, self._takes = 0, False
         self._nothing = ""
 
     def show(self, piece: AnswerToken | None, *, takes: bool = False, nothing: str = "") -> None:
-        """Show a token's, or `nothing`; it `takes` one if the text can continue from that."""
+        """Show a token's alternatives, or the text `nothing`; with `takes`, the text can continue from one of them."""
         if piece is not self._piece:
-            self._at = 0
+            self._cursor = 0
         self._piece, self._takes, self._nothing = piece, takes, nothing
         self.set_class(not self._inspects, "-nothing")
         self.refresh(layout=True)
@@ -53,46 +59,49 @@ class Likeliest(Widget, can_focus=True):
 
     def action_go(self, by: int) -> None:
         if self._piece is not None and self._piece.alternatives:
-            self._at = max(0, min(len(self._piece.alternatives) - 1, self._at + by))
+            self._cursor = max(0, min(len(self._piece.alternatives) - 1, self._cursor + by))
             self.refresh(layout=True)
 
     def action_take(self) -> None:
         if self._piece is not None and self._takes and self._piece.alternatives:
-            self.post_message(self.Taken(self._piece.alternatives[self._at]))
+            self.post_message(self.AlternativeChosen(self._piece.alternatives[self._cursor]))
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         if self._piece is not None and offset is not None and 1 <= offset.y <= len(self._piece.alternatives):
-            self._at = offset.y - 1
+            self._cursor = offset.y - 1
             self.refresh(layout=True)
             if event.chain > 1:
                 self.action_take()
 
     def render(self) -> Text:
-        palette, piece = Palette.of(self.app.theme_variables), self._piece
+        palette, piece = Palette.from_variables(self.app.theme_variables), self._piece
         if piece is None or piece.probability is None:
             return Text(self._nothing, palette.dim)
         nats = piece.nats or 0.0
         drawn = piece.chance is not None
         words = Text.assemble(
             (tr("token "), palette.dim),
-            (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
-            (f"  p {number(piece.probability)}", ""),
+            (token_label(piece.text), f"bold {level_style(palette, piece.probability)}"),
+            (f"  p {format_probability(piece.probability)}", ""),
             (tr("   {nats:.2f} nats, {nats2:.2f} bits", nats=nats, nats2=nats / math.log(2)), palette.dim),
-            (tr("   sampled at {number}", number=number(piece.chance or 0.0)) if drawn else "", palette.dim),
+            (
+                tr("   sampled at {number}", number=format_probability(piece.chance or 0.0)) if drawn else "",
+                palette.dim,
+            ),
             no_wrap=True,
             overflow="ellipsis",
         )
         room = max(6, min(BAR, self.content_size.width - COLUMN - (28 if drawn else 10)))
         for i, one in enumerate(piece.alternatives):
-            chosen = self.has_focus and i == self._at
+            chosen = self.has_focus and i == self._cursor
             words.append("\n▸ " if chosen else "\n  ", palette.accent)
-            words.append(set_cell_size(sign(one.text), COLUMN - 2), "bold" if one.text == piece.text else "")
+            words.append(set_cell_size(token_label(one.text), COLUMN - 2), "bold" if one.text == piece.text else "")
             words.append(bar(one.probability, room).ljust(room), palette.primary)
-            words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
+            words.append(f" {format_probability(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
                 words.append(
-                    tr("  sampled at {probability}", probability=number(one.chance))
+                    tr("  sampled at {probability}", probability=format_probability(one.chance))
                     if one.chance > 0
                     else tr("  cut off"),
                     palette.dim,
@@ -104,4 +113,4 @@ class Likeliest(Widget, can_focus=True):
 
 def level_style(palette: Palette, probability: float) -> str:
     shades = ("", palette.good, palette.warn, f"{palette.bad} underline", f"{palette.bad} bold underline")
-    return shades[level(probability)]
+    return shades[probability_level(probability)]

@@ -17,13 +17,13 @@ from textual.widgets import Input
 
 from engine.base.clean import clean, clean_line
 from engine.base.language import english, tr
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
-from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
+from tui_transformer.lab.formatting import fit_to_width
+from tui_transformer.lab.play.prompt import SETTINGS, CommandPrompt, Settings, parse_setting
+from tui_transformer.lab.play.written import LEVELS, SIGNS, token_label
 from tui_transformer.studio.playground.likeliest import level_style
-from tui_transformer.studio.shared.dialog import AskText, complaint
-from tui_transformer.studio.shared.keys import KEYS
-from tui_transformer.studio.shared.name_line import Places, name_at
+from tui_transformer.studio.shared.dialog import TextDialog, error_text
+from tui_transformer.studio.shared.keys import COMMAND_KEYS
+from tui_transformer.studio.shared.name_line import NameSpans, name_at
 from tui_transformer.studio.shared.palette import Palette
 
 NAMES = {
@@ -42,7 +42,7 @@ EVEN = {"temperature": 0.1, "top_p": 0.05, "seed": 1}
 GAP = 3
 
 
-def stepped(name: str, value: float | int, by: int) -> float | int:
+def next_value(name: str, value: float | int, by: int) -> float | int:
     """Return the next value of a setting, up or down; the same at its bounds."""
     if name in STEPS:
         ladder = STEPS[name]
@@ -74,7 +74,7 @@ class Controls(Widget, can_focus=True):
         self._settings: Settings = {}
         self._second: Settings = {}  # of the run beside it, if there is one
         self._chosen = next(iter(NAMES))
-        self._places: Places = []
+        self._spans: NameSpans = []
 
     def show(self, settings: Settings, second: Settings) -> None:
         self._settings, self._second = dict(settings), dict(second)
@@ -88,16 +88,16 @@ class Controls(Widget, can_focus=True):
     def action_change(self, by: int) -> None:
         name = self._chosen
         if name in self._settings:
-            self._become(name, stepped(name, self._settings[name], by))
+            self._become(name, next_value(name, self._settings[name], by))
 
     @work
     async def action_exact(self) -> None:
         name = self._chosen
-        value, wrong = str(self._settings.get(name, "")), lambda text: complaint(lambda: checked(name, text))
-        asked = AskText(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong)
+        value, wrong = str(self._settings.get(name, "")), lambda text: error_text(lambda: parse_setting(name, text))
+        asked = TextDialog(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong)
         text = await self.app.push_screen_wait(asked)
         if text:
-            self._become(name, checked(name, text))
+            self._become(name, parse_setting(name, text))
 
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
@@ -112,21 +112,21 @@ class Controls(Widget, can_focus=True):
 
     @on(MouseScrollUp)
     @on(MouseScrollDown)
-    def _turn(self, event: MouseScrollUp | MouseScrollDown) -> None:
+    def _change_by_wheel(self, event: MouseScrollUp | MouseScrollDown) -> None:
         event.stop()
         if self._point(event):
             self.action_change(1 if isinstance(event, MouseScrollUp) else -1)
 
     def _point(self, event: MouseEvent) -> bool:
-        name = name_at(event, self, self._places)
+        name = name_at(event, self, self._spans)
         if name is not None:
             self._chosen = name
             self.refresh()
         return name is not None
 
     def render(self) -> Text:
-        palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
-        self._places = []
+        palette, line = Palette.from_variables(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
+        self._spans = []
         for name, label in NAMES.items():
             start = line.cell_len
             chosen = self.has_focus and name == self._chosen
@@ -136,7 +136,7 @@ class Controls(Widget, can_focus=True):
             values = dict.fromkeys((value, self._second.get(name, value)))  # one, or each run's own
             shown = " / ".join("–" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:g}" for v in values)
             line.append(f"‹{shown}›" if chosen else f" {shown} ", f"bold {palette.accent}" if chosen else "bold")
-            self._places.append((start, line.cell_len, name))
+            self._spans.append((start, line.cell_len, name))
             line.append(" " * (GAP - 2))
         return line
 
@@ -145,12 +145,14 @@ MODES = english("write"), english("surprise"), english("attention")
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
-def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
+def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, NameSpans]:
     line = Text(no_wrap=True, overflow="ellipsis")
-    places: Places = []
+    places: NameSpans = []
     for mode in MODES:
         start = line.cell_len
-        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(f" {KEYS[mode]}", palette.dim)
+        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(
+            f" {COMMAND_KEYS[mode]}", palette.dim
+        )
         places.append((start, line.cell_len, mode))
         line.append("  ")
     legend = _legend(chosen, palette, brief=width < 76)
@@ -176,12 +178,12 @@ def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
 TRY = 24  # most columns of a prompt to try
 
 
-def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[Text, Places]:
+def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[Text, NameSpans]:
     """The prompts to try, as many as fit, each to click on."""
     line, places = Text(tr("try  "), palette.dim, no_wrap=True, overflow="ellipsis"), []
     for prompt in prompts:
-        name = " ".join(map(sign, prompt.split())) or sign(prompt)
-        name = fitted(name, TRY) if cell_len(name) > TRY else name
+        name = " ".join(map(token_label, prompt.split())) or token_label(prompt)
+        name = fit_to_width(name, TRY) if cell_len(name) > TRY else name
         start = line.cell_len
         if start + cell_len(name) > width:
             break
@@ -205,33 +207,33 @@ class PromptLine(Input):
     ]
 
     @dataclass
-    class Given(Message):
+    class LineSubmitted(Message):
         line: str
 
-    class Left(Message):
+    class Escaped(Message):
         """Escape: focus should go elsewhere."""
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: CommandPrompt) -> None:
         super().__init__(id="prompt", select_on_focus=False)
         self._prompt = prompt
-        self.offer()
+        self.suggest_commands()
         self._tries: list[str] = []
         self._lines: list[str] = []
-        self._at = 0
-        self._typed = ""
+        self._recall_index = 0
+        self._unsent_text = ""
         self._offered: list[str] = []  # completions of what was typed, to go through
         self.border_subtitle = HINTS
 
-    def offer(self) -> None:
+    def suggest_commands(self) -> None:
         """Suggest the commands there are now."""
         self.suggester = SuggestFromList(self._prompt.completions("/"))
 
-    def belong_to(self, run: str, tries: Sequence[str]) -> None:
+    def show_run(self, run: str, tries: Sequence[str]) -> None:
         """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""
         self.border_title = Text(tr("Prompt · {run}", run=clean_line(run)))
-        recalled = len(self._past) - self._at
+        recalled = len(self._past) - self._recall_index
         self._tries = [clean(prompt).replace("\n", END) for prompt in reversed(tries)]
-        self._at = max(0, len(self._past) - recalled)
+        self._recall_index = max(0, len(self._past) - recalled)
 
     @property
     def _past(self) -> list[str]:
@@ -268,9 +270,9 @@ class PromptLine(Input):
         if line:
             if not self._lines or self._lines[-1] != line:
                 self._lines.append(line)
-            self._at = len(self._past)
+            self._recall_index = len(self._past)
             self.clear()
-            self.post_message(self.Given(line.replace(END, "\n")))
+            self.post_message(self.LineSubmitted(line.replace(END, "\n")))
 
     def _on_paste(self, event: Paste) -> None:
         event.stop()
@@ -284,13 +286,13 @@ class PromptLine(Input):
     def action_past(self, by: int) -> None:
         """Recall an earlier line; past the last, the current input."""
         past = self._past
-        if self._at == len(past):
-            self._typed = self.value
-        at = max(0, min(len(past), self._at + by))
-        if at != self._at:
-            self._at = at
-            self.value = past[at] if at < len(past) else self._typed
+        if self._recall_index == len(past):
+            self._unsent_text = self.value
+        at = max(0, min(len(past), self._recall_index + by))
+        if at != self._recall_index:
+            self._recall_index = at
+            self.value = past[at] if at < len(past) else self._unsent_text
             self.cursor_position = len(self.value)
 
     def action_leave(self) -> None:
-        self.post_message(self.Left())
+        self.post_message(self.Escaped())

@@ -19,24 +19,24 @@ from textual.timer import Timer
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, Prompt, Settings
-from tui_transformer.lab.play.writers import Writers, best_finished
+from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, CommandPrompt, Settings
+from tui_transformer.lab.play.writers import WriterCache, best_finished_run
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import RunColumn
-from tui_transformer.studio.playground.likeliest import Likeliest
+from tui_transformer.studio.playground.likeliest import TokenAlternatives
 from tui_transformer.studio.playground.lines import Controls, PromptLine, example_line, mode_line
-from tui_transformer.studio.playground.surprises import Surprises, ranked
+from tui_transformer.studio.playground.surprises import Surprises, rank_by_surprise
 from tui_transformer.studio.playground.token_text import TokenText
-from tui_transformer.studio.shared.dialog import Answer, Ask, Read
-from tui_transformer.studio.shared.keys import PANES
-from tui_transformer.studio.shared.messages import say
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextScreen
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
+from tui_transformer.studio.shared.messages import show_notification
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import CachedText, empty_pane_text
 
 WIDE = 150  # least screen columns for details beside the text
 FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading competes with them
@@ -53,43 +53,46 @@ LOADING = tr("you can type now; the model writes once it has loaded")
 
 class PlaygroundPane(Vertical):
     can_focus = True
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["playground"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["playground"]]
 
     def __init__(self, *, runs_dir: Path, device: str = "auto", keys_heard: Callable[[], int] = lambda: 0) -> None:
         """`keys_heard` counts the keys typed so far, wherever they went."""
         super().__init__(id="playground")
         self.runs_dir, self._keys_heard = runs_dir, keys_heard
-        writers = Writers(device)
+        writers = WriterCache(device)
         self._first, self._second = panel(RunColumn(writers, id="first")), panel(RunColumn(writers, id="second"))
         self._active = self._first
-        modes = lambda width: mode_line(self._mode, Palette.of(self.app.theme_variables), width)
+        modes = lambda width: mode_line(self._mode, Palette.from_variables(self.app.theme_variables), width)
         self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
-        tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
-        self._tries = NameLine(tries, self._ask, id="tries")
-        self._likeliest, self._map = panel(Likeliest(), tr("Alternatives")), panel(AttentionMap(), tr("Attention"))
-        self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), Words(id="nothing")
+        tries = lambda width: example_line(self._first.prompts, Palette.from_variables(self.app.theme_variables), width)
+        self._tries = NameLine(tries, self._submit_text, id="tries")
+        self._likeliest, self._map = (
+            panel(TokenAlternatives(), tr("Alternatives")),
+            panel(AttentionMap(), tr("Attention")),
+        )
+        self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), CachedText(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
-        self._looking = self._looked = False
-        self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the last question
-        self._heard = 0  # key count when the pane was shown, or found to have no run
+        self._looking = self._has_polled = False
+        self._run_question: tuple[RunColumn, ChoiceDialog[Path | str]] | None = None  # the last question
+        self._shown_key_count = 0  # key count when the pane was shown, or found to have no run
         # What they are asked
         self._mode: str = "write"  # or surprise, attention
         self._layer, self._head, self._kind = 1, 1, "self"
-        self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
+        self._user_settings: dict[Path | None, Settings] = {}  # settings made by hand, per run
         self._held = ""  # a line waiting for its model to load
-        self._rest: Timer | None = None
+        self._rewrite_timer: Timer | None = None
         self._surprised: int | None = None  # the last surprising token jumped to
-        self.session = Prompt(
+        self.session = CommandPrompt(
             {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200},
-            self.give,
+            self.write_answers,
             {
                 "alternatives": self.action_surprising,
                 "surprise": self._surprise,
                 "attention": self._attention,
-                "run": lambda name: self._take_named(self._first, name),
-                "vs": lambda name: self._take_named(self._second, name),
+                "run": lambda name: self._load_named_run(self._first, name),
+                "vs": lambda name: self._load_named_run(self._second, name),
                 "checkpoint": self._checkpoint,
                 "to": self._towards,
                 "examples": lambda _: self._show_examples(),
@@ -98,9 +101,9 @@ class PlaygroundPane(Vertical):
                 "help": lambda _: self._help(),
             },
             place="pane",
-            say=self._say_setting,
-            remark=lambda words: say(self, words),
-            complain=lambda words: say(self, words, "warning"),
+            show_reply=self._notify_setting,
+            remark=lambda words: show_notification(self, words),
+            show_error=lambda words: show_notification(self, words, "warning"),
         )
         self._line = panel(PromptLine(self.session), tr("Prompt"))
 
@@ -125,7 +128,7 @@ class PlaygroundPane(Vertical):
         self._show_settings()
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
-        self.set_interval(NEWER, self._look)
+        self.set_interval(NEWER, self._poll)
 
     # The runs: found automatically, requested, named; one, or a second beside it
 
@@ -134,23 +137,23 @@ class PlaygroundPane(Vertical):
         return [column for column in (self._first, self._second) if column.run_path is not None]
 
     def choose(self, run: Path, vs: Path | None = None) -> None:
-        self._take(self._first, run)
-        self._take(self._second, vs)
+        self._load_run(self._first, run)
+        self._load_run(self._second, vs)
 
-    def _take(self, column: RunColumn, run: Path | None) -> None:
+    def _load_run(self, column: RunColumn, run: Path | None) -> None:
         if column is self._first and run is not None:
             self.remove_class("-empty")
             self.refresh_bindings()
-            column.take(run)
+            column.load_run(run)
             if self._held:  # typed before a run was found
-                column.announce(self._held)
+                column.show_prompt(self._held)
         elif run is not None:
             self.add_class("-two")
-            column.take(run)
+            column.load_run(run)
         else:
             self.remove_class("-two")
             column.run_path, column.writer = None, None
-            column.forget()
+            column.clear_output()
             self._show_settings()
             self._activate(self._first)
 
@@ -161,56 +164,58 @@ class PlaygroundPane(Vertical):
 
     def focus_first(self) -> None:
         self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
-        self._heard = self._keys_heard()
+        self._shown_key_count = self._keys_heard()
         self.run_worker(self._begin(), group="look")
 
     async def _begin(self) -> None:
         await asyncio.sleep(FIRST_KEYS)
-        await self._look()
+        await self._poll()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Find runs while there is none; else take newer checkpoints."""
         if not self.display or self._looking:
             return
         self._looking = True
         try:
-            self._rows = (await asyncio.to_thread(self._feed.look, full=False)).rows
+            self._rows = (await asyncio.to_thread(self._feed.poll, full=False)).rows
         finally:
             self._looking = False
-        self._looked = True
-        if self._asked is not None:
-            column, question = self._asked
+        self._has_polled = True
+        if self._run_question is not None:
+            column, question = self._run_question
             question.show(self._answers(column))
         if self.columns:
             for column in self.columns:
-                await column.look_for_newer()
+                await column.load_newer_checkpoint()
             return
-        found = await asyncio.to_thread(best_finished, self._rows)
+        found = await asyncio.to_thread(best_finished_run, self._rows)
         if self.columns:  # chosen by hand meanwhile
             return
         if found is None:
-            self._say_nothing()
+            self._show_empty()
             return
-        self._take(self._first, found)
-        if self.has_focus and self._heard == self._keys_heard():  # leave the focus alone if keys were pressed meanwhile
+        self._load_run(self._first, found)
+        if (
+            self.has_focus and self._shown_key_count == self._keys_heard()
+        ):  # leave the focus alone if keys were pressed meanwhile
             self.screen.set_focus(self._line)
 
-    def _say_nothing(self) -> None:
+    def _show_empty(self) -> None:
         if not self.has_class("-empty"):
-            self._heard = self._keys_heard()
+            self._shown_key_count = self._keys_heard()
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
             self.refresh_bindings()
         hint = tr("Runs in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
-        words = nothing_here(tr("Nothing has been trained yet"), hint)
+        words = empty_pane_text(tr("Nothing has been trained yet"), hint)
         if self._rows:
             words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
             words.append(tr("A run saves its first checkpoint as it starts.\n\n"))
             words.append(hint, "dim")
         self._nothing.show(words)
 
-    def on_run_column_pressed(self, event: RunColumn.Pressed) -> None:
+    def on_run_column_title_clicked(self, event: RunColumn.TitleClicked) -> None:
         self.action_choose(event.column.id)
 
     @work
@@ -218,19 +223,19 @@ class PlaygroundPane(Vertical):
         """Ask at once; runs found meanwhile become choices."""
         column = self._first if id == "first" else self._second
         title = tr("Run") if column is self._first else tr("Compare with")
-        question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
-        self._asked = column, question
-        self.run_worker(self._look(), group="look")
+        question: ChoiceDialog[Path | str] = ChoiceDialog(title, self._answers(column), at=column.run_path)
+        self._run_question = column, question
+        self.run_worker(self._poll(), group="look")
         run = await self.app.push_screen_wait(question)
-        self._asked = None
+        self._run_question = None
         if isinstance(run, Path):
-            self._take(column, run)
+            self._load_run(column, run)
         elif run is not None and column is self._second:
-            self._take(column, None)
+            self._load_run(column, None)
 
     def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [Answer(NOBODY, tr("none"))] if column is self._second else []
-        if not self._looked:
+        if not self._has_polled:
             return [*answers, Answer("", tr("reading the runs …"), tr("one moment"))]
         for row in self._rows:
             parts = [row.name, tr(row.state), tr("step {step:,}", step=row.step)]
@@ -242,38 +247,38 @@ class PlaygroundPane(Vertical):
             )
         return answers
 
-    def _take_named(self, column: RunColumn, name: str) -> None:
+    def _load_named_run(self, column: RunColumn, name: str) -> None:
         async def find() -> None:
             try:
                 found = await asyncio.to_thread(RunReader.resolve, name.strip(), self.runs_dir)
             except InputError as error:
-                say(self, str(error), "warning")
+                show_notification(self, str(error), "warning")
             else:
-                self._take(column, found.path)
+                self._load_run(column, found.path)
 
         if column is self._second and not name.strip():
-            self._take(column, None)
+            self._load_run(column, None)
         else:
             self.run_worker(find(), group="ask", exclusive=True)
 
     def _checkpoint(self, which: str) -> None:
         if not which.strip():
             raise InputError(tr("/checkpoint: give best, last or a step"))
-        asked = self._first.given if self._mode == "write" else ""
+        asked = self._first.prompt_text if self._mode == "write" else ""
         for column in self.columns:
             assert column.run_path is not None
-            column.take(column.run_path, which.strip())
+            column.load_run(column.run_path, which.strip())
         self._held = self._held or asked
 
     def _towards(self, language: str) -> None:
         for column in self.columns:
             if column.writer is not None:
-                column.towards(language)
-        if self._mode == "write" and self._first.given:
-            self.give(self._first.given)
+                column.set_target(language)
+        if self._mode == "write" and self._first.prompt_text:
+            self.write_answers(self._first.prompt_text)
 
     def action_turn_checkpoint(self) -> None:
-        self._checkpoint("best" if self._first.which == "last" else "last")
+        self._checkpoint("best" if self._first.checkpoint == "last" else "last")
 
     def _activate(self, column: RunColumn) -> None:
         self._active = column
@@ -282,70 +287,70 @@ class PlaygroundPane(Vertical):
 
     # Prompts
 
-    def on_prompt_line_given(self, event: PromptLine.Given) -> None:
+    def on_prompt_line_line_submitted(self, event: PromptLine.LineSubmitted) -> None:
         if event.line.startswith("/") or self._first.writer is not None:
-            self._take_line(event.line)
+            self._handle_line(event.line)
             return
         self._held = event.line
-        self._first.announce(event.line)
+        self._first.show_prompt(event.line)
         if self._first.run_path is not None and not self._first.busy:  # the last attempt failed
-            self._first.take(self._first.run_path, self._first.which)
+            self._first.load_run(self._first.run_path, self._first.checkpoint)
 
-    def _take_line(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
         made: Settings = {}
         if line.startswith("/") or self._mode == "write":
-            made = self.session.take(line)
+            made = self.session.handle_line(line)
         else:
             self.session.history.append(line)
             self._show_of(line)
-        self._set_by_hand(made)
-        if made.keys() & SEARCH.keys() and self._mode == "write" and self._first.given:
-            self.give(self._first.given)
+        self._add_user_settings(made)
+        if made.keys() & SEARCH.keys() and self._mode == "write" and self._first.prompt_text:
+            self.write_answers(self._first.prompt_text)
 
-    def _say_setting(self, words: str) -> None:
+    def _notify_setting(self, words: str) -> None:
         """Say a setting, unless the controls show it."""
         if words.split(" ")[0] in SEARCH:
-            say(self, words)
+            show_notification(self, words)
 
-    def _set_by_hand(self, made: Settings) -> None:
-        self._own.setdefault(self._first.run_path, {}).update(made)
+    def _add_user_settings(self, made: Settings) -> None:
+        self._user_settings.setdefault(self._first.run_path, {}).update(made)
         self._show_settings()
 
-    def _ask(self, text: str) -> None:
+    def _submit_text(self, text: str) -> None:
         """Ask for a text as if it had been typed, even one that begins with a slash."""
         self._set_mode("write")
         self.session.history.append(text)
-        self.give(text)
+        self.write_answers(text)
 
-    def on_prompt_line_left(self, event: PromptLine.Left) -> None:
+    def on_prompt_line_escaped(self, event: PromptLine.Escaped) -> None:
         if not self.action_stop_writing():
             self.screen.set_focus(self._active.text)
 
-    def _how(self, column: RunColumn) -> Settings:
+    def _settings_for(self, column: RunColumn) -> Settings:
         """The settings of a model's answer: those made by hand, else its own, beam settings as well."""
-        by_hand = self._own.get(self._first.run_path, {})
+        by_hand = self._user_settings.get(self._first.run_path, {})
         settings = {name: value for name, value in self.session.settings.items() if name not in SEARCH}
         own = {} if column is self._first or column.writer is None else column.writer.defaults
         return settings | own | by_hand
 
     def _show_settings(self) -> None:
-        self._controls.show(self.session.settings, self._how(self._second) if len(self.columns) > 1 else {})
+        self._controls.show(self.session.settings, self._settings_for(self._second) if len(self.columns) > 1 else {})
 
-    def give(self, text: str) -> None:
+    def write_answers(self, text: str) -> None:
         self._set_mode("write")
         for column in self.columns:
-            column.answer(text, self._how(column))
+            column.answer(text, self._settings_for(column))
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
         self.session.settings[event.setting] = event.value
-        self._set_by_hand({event.setting: event.value})
-        if self._rest is not None:
-            self._rest.stop()
-        if self._mode == "write" and self._first.given:
-            self._rest = self.set_timer(REST, lambda: self.give(self._first.given))
+        self._add_user_settings({event.setting: event.value})
+        if self._rewrite_timer is not None:
+            self._rewrite_timer.stop()
+        if self._mode == "write" and self._first.prompt_text:
+            self._rewrite_timer = self.set_timer(REST, lambda: self.write_answers(self._first.prompt_text))
 
     def action_again(self) -> None:
-        self._take_line("/again")
+        self._handle_line("/again")
 
     def action_stop_writing(self) -> bool:
         stopped = [column.stop() for column in self.columns]
@@ -360,14 +365,14 @@ class PlaygroundPane(Vertical):
         self._line.cursor_position = 1
 
     def action_copy_answer(self) -> None:
-        if not self._active.whole:
-            say(self, tr("there is nothing to copy yet"), "warning")
+        if not self._active.full_text:
+            show_notification(self, tr("there is nothing to copy yet"), "warning")
             return
-        self.app.copy_to_clipboard(self._active.whole)
-        say(self, tr("copied to the clipboard (if your terminal allows it)"))
+        self.app.copy_to_clipboard(self._active.full_text)
+        show_notification(self, tr("copied to the clipboard (if your terminal allows it)"))
 
     def _help(self) -> None:
-        self.app.push_screen(Read(tr("Commands at the prompt"), Text(self.session.help)))
+        self.app.push_screen(TextScreen(tr("Commands at the prompt"), Text(self.session.help)))
 
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
@@ -381,8 +386,8 @@ class PlaygroundPane(Vertical):
         self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
-        take = lambda text: None if text is None else self._ask(text)
-        self.app.push_screen(Ask(title, [Answer(text, text) for text in prompts]), take)
+        take = lambda text: None if text is None else self._submit_text(text)
+        self.app.push_screen(ChoiceDialog(title, [Answer(text, text) for text in prompts]), take)
 
     # Looking
 
@@ -390,7 +395,7 @@ class PlaygroundPane(Vertical):
         self._set_mode(mode)
         if mode == "write":
             for column in self.columns:
-                column.show_written()
+                column.show_answer()
         else:
             self._show_of()
         self._detail()
@@ -406,14 +411,14 @@ class PlaygroundPane(Vertical):
         """Show surprise or attention for a text, or else for each run's output."""
         if text is not None:
             for column in self.columns:
-                column.given, column.pieces = text, []
-        columns = [column for column in self.columns if column.given]
-        notice = EACH_ITS_OWN if len({column.whole for column in columns}) > 1 else ""
+                column.prompt_text, column.answer_tokens = text, []
+        columns = [column for column in self.columns if column.prompt_text]
+        notice = EACH_ITS_OWN if len({column.full_text for column in columns}) > 1 else ""
         for column in columns:
             if self._mode == "surprise":
-                column.be_surprised(column.whole, notice)
+                column.score_text(column.full_text, notice)
             else:
-                column.look(column.given, column.written, self._layer, self._head, self._kind)
+                column.show_attention(column.prompt_text, column.answer_text, self._layer, self._head, self._kind)
 
     def _surprise(self, text: str) -> None:
         if not text:
@@ -452,25 +457,29 @@ class PlaygroundPane(Vertical):
     def action_surprising(self, argument: str = "") -> None:
         """Go to the next most surprising token, or the one at a given rank."""
         column = self._active
-        places = ranked(column.asked)
+        places = rank_by_surprise(column.inspectable_tokens)
         if not places or column.mode == "attention":
-            say(self, tr("nothing to inspect yet; type a prompt first"), "warning")
+            show_notification(self, tr("nothing to inspect yet; type a prompt first"), "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
         if wanted is None:
-            wanted = places.index(column.at) + 1 if column.at in places and column.at == self._surprised else 0
-        self._stand_at(places[wanted % len(places)])
+            wanted = (
+                places.index(column.cursor_index) + 1
+                if column.cursor_index in places and column.cursor_index == self._surprised
+                else 0
+            )
+        self._move_cursor(places[wanted % len(places)])
 
     def on_surprises_chosen(self, event: Surprises.Chosen) -> None:
         event.stop()
-        self._stand_at(event.at)
+        self._move_cursor(event.at)
 
-    def _stand_at(self, at: int) -> None:
+    def _move_cursor(self, at: int) -> None:
         """Put the cursor on a token that can be asked about."""
         column = self._active
-        column.text.stand(at + column.lead)
-        self._surprised = column.at
+        column.text.move_cursor(at + column.lead_length)
+        self._surprised = column.cursor_index
         self.screen.set_focus(column.text)
         self._detail()
 
@@ -479,41 +488,41 @@ class PlaygroundPane(Vertical):
     def on_run_column_changed(self, event: RunColumn.Changed) -> None:
         column = event.column
         if event.loaded and column is self._first and column.writer is not None:
-            by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
-            self._own[column.run_path] = by_hand
-            for name in SEARCH if not column.writer.searching else ():
+            by_hand = self._user_settings.setdefault(column.run_path, {}) | self._user_settings.pop(None, {})
+            self._user_settings[column.run_path] = by_hand
+            for name in SEARCH if not column.writer.beam_settings else ():
                 self.session.settings.pop(name, None)  # of a model before it
-            self.session.settings |= column.writer.defaults | column.writer.searching | by_hand
-            self.session.table = PLAYING if column.writer.searching else WRITING
-            self._line.offer()
+            self.session.settings |= column.writer.defaults | column.writer.beam_settings | by_hand
+            self.session.table = PLAYING if column.writer.beam_settings else WRITING
+            self._line.suggest_commands()
         if event.loaded and column.writer is not None:
             self._show_settings()
             if column is self._first:
                 self._line.placeholder = column.writer.invitation
-                self._line.belong_to(column.writer.name, column.prompts)
+                self._line.show_run(column.writer.name, column.prompts)
                 self._tries.display = bool(column.prompts)
                 self._tries.refresh()
-            self._read_the_same(column)
-            if column is self._first and not self._held and not column.given and self._mode == "write":
+            self._copy_prompt_to(column)
+            if column is self._first and not self._held and not column.prompt_text and self._mode == "write":
                 for prompt in column.prompts[:1]:
-                    self._ask(prompt)
+                    self._submit_text(prompt)
         if column is self._first and self._held:
             held, self._held = self._held, ""
             if column.writer is not None:
-                self._take_line(held)
+                self._handle_line(held)
             elif not self._line.value:  # so that it can be sent again
                 self._line.value = held
         self._detail()
 
-    def _read_the_same(self, column: RunColumn) -> None:
+    def _copy_prompt_to(self, column: RunColumn) -> None:
         """Give a run added beside another the text shown there."""
         other = self._second if column is self._first else self._first
-        if column.given or column.busy or not other.given or other.writer is None:
+        if column.prompt_text or column.busy or not other.prompt_text or other.writer is None:
             return
         if self._mode == "write":
-            column.answer(other.given, self._how(column))
+            column.answer(other.prompt_text, self._settings_for(column))
         else:
-            column.given = other.whole if other.writer.continues else other.given
+            column.prompt_text = other.full_text if other.writer.continues else other.prompt_text
             self._show_of()
 
     def on_token_text_moved(self, event: TokenText.Moved) -> None:
@@ -531,24 +540,26 @@ class PlaygroundPane(Vertical):
     def _detail(self) -> None:
         column = self._active
         if self._mode == "attention":
-            row = column.at if column.at is not None else 10**9
-            self._map.show(column.looks, row, tr("type a prompt to see its attention"))
+            row = column.cursor_index if column.cursor_index is not None else 10**9
+            self._map.show(column.attention, row, tr("type a prompt to see its attention"))
             return
-        at = column.at
-        piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None
+        at = column.cursor_index
+        piece: AnswerToken | None = (
+            column.inspectable_tokens[at] if at is not None and at < len(column.inspectable_tokens) else None
+        )
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
         self._likeliest.show(piece, takes=takes, nothing=HELD)
-        self._surprises.show(column.asked, at)
+        self._surprises.show(column.inspectable_tokens, at)
 
-    def on_likeliest_taken(self, event: Likeliest.Taken) -> None:
-        column, at = self._active, self._active.at
+    def on_token_alternatives_alternative_chosen(self, event: TokenAlternatives.AlternativeChosen) -> None:
+        column, at = self._active, self._active.cursor_index
         if at is not None:
             one = event.alternative
             kept = [
-                *column.pieces[:at],
-                AnswerToken(one.text, one.probability, one.chance, column.pieces[at].alternatives),
+                *column.answer_tokens[:at],
+                AnswerToken(one.text, one.probability, one.chance, column.answer_tokens[at].alternatives),
             ]
-            column.answer(column.given, self._how(column), kept)
+            column.answer(column.prompt_text, self._settings_for(column), kept)
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.play.written import SIGNS, AnswerToken, number, sign
+from tui_transformer.lab.play.written import SIGNS, AnswerToken, format_probability, token_label
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette
 
@@ -26,13 +26,13 @@ class Surprises(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="surprises")
-        self._pieces: Sequence[AnswerToken] = ()
-        self._at: int | None = None
+        self._tokens: Sequence[AnswerToken] = ()
+        self._cursor: int | None = None
         self._ranked: list[int] = []
 
     def show(self, pieces: Sequence[AnswerToken], at: int | None) -> None:
         """Rank these tokens; the one `at` the cursor is marked."""
-        self._pieces, self._at, self._ranked = tuple(pieces), at, ranked(pieces)
+        self._tokens, self._cursor, self._ranked = tuple(pieces), at, rank_by_surprise(pieces)
         self.refresh()
 
     def on_click(self, event: Click) -> None:
@@ -41,34 +41,37 @@ class Surprises(Widget):
             self.post_message(self.Chosen(self._ranked[offset.y]))
 
     def render(self) -> Text:
-        palette, lines = Palette.of(self.app.theme_variables), []
+        palette, lines = Palette.from_variables(self.app.theme_variables), []
         width, height = self.content_size
         for at in self._ranked[:height]:
-            piece = self._pieces[at]
-            line = Text(no_wrap=True).append("▸ " if at == self._at else "  ", palette.accent)
+            piece = self._tokens[at]
+            line = Text(no_wrap=True).append("▸ " if at == self._cursor else "  ", palette.accent)
             line.append(tr("{nats:>5.2f} nats", nats=piece.nats or 0.0), "bold").append(
-                f"  p {number(piece.probability or 0.0):<5}  "
+                f"  p {format_probability(piece.probability or 0.0):<5}  "
             )
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
         return Text("\n").join(lines) if lines else Text(tr("nothing written yet"), palette.dim)
 
     def _within(self, at: int, width: int, palette: Palette) -> Text:
         """A token in the middle of what stands around it."""
-        name = sign(self._pieces[at].text)
-        before, after = self._said(self._pieces[max(0, at - AROUND) : at]), self._said(self._pieces[at + 1 :][:AROUND])
+        name = token_label(self._tokens[at].text)
+        before, after = (
+            self._plain_text(self._tokens[max(0, at - AROUND) : at]),
+            self._plain_text(self._tokens[at + 1 :][:AROUND]),
+        )
         room = max(0, (width - cell_len(name)) // 2)
         while cell_len(before) > room:
             before = before[1:]
         text = Text(" " * (room - cell_len(before)) + before, palette.dim)
-        text.append(name, level_style(palette, self._pieces[at].probability or 0.0))
+        text.append(name, level_style(palette, self._tokens[at].probability or 0.0))
         return text.append(set_cell_size(after, max(0, width - room - cell_len(name))), palette.dim)
 
     @staticmethod
-    def _said(pieces: Sequence[AnswerToken]) -> str:
+    def _plain_text(pieces: Sequence[AnswerToken]) -> str:
         return clean_line("".join(piece.text for piece in pieces).replace("\n", SIGNS["\n"]))
 
 
-def ranked(pieces: Sequence[AnswerToken]) -> list[int]:
+def rank_by_surprise(pieces: Sequence[AnswerToken]) -> list[int]:
     """Return the places of the tokens that something predicted, the most surprising first."""
     known = [(-piece.nats, at) for at, piece in enumerate(pieces) if piece.nats is not None]
     return [at for _, at in sorted(known)]

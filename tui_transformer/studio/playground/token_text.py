@@ -27,7 +27,7 @@ BARE = "◌"  # carrier of a lone combining mark
 
 
 @dataclass(frozen=True)
-class Cell:
+class TextCell:
     token: int
     text: str  # what is drawn; a space for a line end
     width: int
@@ -35,39 +35,39 @@ class Cell:
     breaks: bool = False  # a line may break after it
 
 
-def cells(token: int, text: str) -> list[Cell]:
+def cells(token: int, text: str) -> list[TextCell]:
     """A token's cells: at least one, none that controls a terminal, none without width."""
-    found: list[Cell] = []
+    found: list[TextCell] = []
     for character in text:
         if character == "\n":
-            found.append(Cell(token, " ", 1, ends=True))
+            found.append(TextCell(token, " ", 1, ends=True))
             continue
         shown = " " if character == "\t" else clean(character) or HIDDEN
         width = cell_len(shown)
         if width == 0 and unicodedata.category(character) == "Mn":
             if found and not found[-1].ends:  # it belongs to the character before it
-                found[-1] = Cell(token, found[-1].text + shown, found[-1].width, breaks=found[-1].breaks)
+                found[-1] = TextCell(token, found[-1].text + shown, found[-1].width, breaks=found[-1].breaks)
                 continue
             shown, width = BARE + shown, 1
         elif width == 0:  # joiners and selectors: drawn, since a terminal would merge their neighbours
             shown, width = HIDDEN, 1
-        found.append(Cell(token, shown, width, breaks=shown == " " or width > 1))
-    return found or [Cell(token, HIDDEN, 1)]
+        found.append(TextCell(token, shown, width, breaks=shown == " " or width > 1))
+    return found or [TextCell(token, HIDDEN, 1)]
 
 
-class Layout:
+class TextLayout:
     """Cells on lines of a width; one column is kept for a hanging space or line end."""
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
-        self.cells: list[Cell] = []
+        self.cells: list[TextCell] = []
         self.lines: list[tuple[int, int]] = [(0, 0)]  # of cells; the last one is open
-        self.first: list[int] = []  # by token: its first cell
+        self.first_cells: list[int] = []  # by token: its first cell
 
     def extend(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self.first.append(len(self.cells))
-            self.cells += cells(len(self.first) - 1, text)
+            self.first_cells.append(len(self.cells))
+            self.cells += cells(len(self.first_cells) - 1, text)
         self._wrap(self.lines.pop()[0])
 
     def reflow(self, width: int) -> None:
@@ -97,11 +97,11 @@ class Layout:
         self.lines.append((start, at))
 
     def line_of(self, token: int) -> int:
-        return bisect_right(self.lines, self.first[token], 1, key=lambda line: line[0]) - 1
+        return bisect_right(self.lines, self.first_cells[token], 1, key=lambda line: line[0]) - 1
 
     def column_of(self, token: int) -> int:
         start = self.lines[self.line_of(token)][0]
-        return sum(cell.width for cell in self.cells[start : self.first[token]])
+        return sum(cell.width for cell in self.cells[start : self.first_cells[token]])
 
     def token_at(self, line: int, column: int) -> int | None:
         if not self.cells or not 0 <= line < len(self.lines):
@@ -148,7 +148,7 @@ class TokenText(ScrollView, can_focus=True):
         super().__init__()
         self.tokens: list[Token] = []
         self.cursor: int | None = None
-        self._lines = Layout()
+        self._lines = TextLayout()
         self._followed = False  # whether a resize should keep the end in view
 
     def show(self, tokens: Sequence[Token], *, follow: bool = False) -> None:
@@ -157,24 +157,24 @@ class TokenText(ScrollView, can_focus=True):
         grown = len(tokens) >= old and all(a.text == b.text for a, b in zip(self.tokens, tokens, strict=False))
         self.tokens = list(tokens)
         if not grown:
-            self._lines = Layout(self._lines.width)
+            self._lines = TextLayout(self._lines.width)
             old = 0
             if self.cursor is not None and self.cursor >= len(tokens):
                 self.cursor = None
         self._lines.extend(token.text for token in tokens[old:])
         self._settle(follow=follow)
 
-    def put(self, tokens: Sequence[Token]) -> None:
+    def append_tokens(self, tokens: Sequence[Token]) -> None:
         """Add tokens at the end, which is kept in view if it was."""
         follow = self.scroll_offset.y >= self.max_scroll_y - 1
         self.tokens += tokens
         self._lines.extend(token.text for token in tokens)
         self._settle(follow=follow)
 
-    def in_view(self, at: int) -> bool:
+    def is_token_visible(self, at: int) -> bool:
         return 0 <= self._lines.line_of(at) - self.scroll_offset.y < self.size.height
 
-    def stand(self, at: int | None) -> None:
+    def move_cursor(self, at: int | None) -> None:
         self.cursor, self._followed = at, False
         if at is not None and self.tokens:
             y = self._lines.line_of(at)
@@ -226,7 +226,7 @@ class TokenText(ScrollView, can_focus=True):
                 self._go(found)
 
     def _go(self, at: int) -> None:
-        self.stand(at)
+        self.move_cursor(at)
         self.post_message(self.Moved(self, at))
 
     def render_line(self, y: int) -> Strip:

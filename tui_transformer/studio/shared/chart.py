@@ -22,7 +22,7 @@ from textual.widget import Widget
 
 from engine.base.language import tr
 from tui_transformer.lab.analysis.chart_lines import span_text
-from tui_transformer.lab.analysis.charts.canvas import BLANK, ON, Canvas, Cell, Span, cells_of, may_cover
+from tui_transformer.lab.analysis.charts.canvas import BLANK, ON, Cell, ChartCanvas, Span, cells_of, may_cover
 from tui_transformer.lab.analysis.colours import LETTERS
 
 FAR = 9999  # columns: to the end
@@ -48,14 +48,14 @@ ALL_HIDDEN = tr("all curves are hidden: click a name above")
 
 class Drawing(Protocol):
     @property
-    def about(self) -> str:
+    def explanation(self) -> str:
         """What its lines mean, in sentences; "" if the legend says it."""
         ...
 
-    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
+    def canvas(self, width: int, height: int, span: Span | None = None) -> ChartCanvas | None:
         """Draw the lines, or a span of them, in `width` columns and `height` rows; None if there is nothing to draw."""
 
-    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+    def title(self, width: int, style: str, zoomed: ChartCanvas | None = None) -> list[Cell]:
         """Return what y is, the part of x that is seen if not all is, and the legend."""
         ...
 
@@ -83,7 +83,7 @@ class Chart(Widget, can_focus=True):
     ]
 
     @dataclass
-    class Pointed(Message):
+    class CursorMoved(Message):
         """The cursor moved to x, or was hidden."""
 
         x: float | None
@@ -104,11 +104,11 @@ class Chart(Widget, can_focus=True):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.cost = 0.0  # seconds the last drawing took
+        self.draw_seconds = 0.0  # seconds the last drawing took
         self._drawing: Drawing | None = None
         self._waiting = ""
-        self._canvas: Canvas | None = None
-        self._drawn: tuple[object, ...] = ()
+        self._canvas: ChartCanvas | None = None
+        self._canvas_key: tuple[object, ...] = ()
         self._x: float | None = None  # of the cursor
         self.span: Span | None = None  # the part of x that is shown; None for all
         self._pressed: int | None = None  # the column where the mouse was pressed
@@ -117,17 +117,17 @@ class Chart(Widget, can_focus=True):
 
     def show(self, drawing: Drawing | None, waiting: str = "") -> None:
         """Show a drawing, or the text `waiting` while there is nothing to draw."""
-        self._drawing, self._waiting, self._drawn = drawing, waiting, ()
+        self._drawing, self._waiting, self._canvas_key = drawing, waiting, ()
         self.refresh()
 
-    def point_at(self, x: float | None) -> None:
+    def move_cursor(self, x: float | None) -> None:
         if x != self._x:
             self._x = x
             self.refresh()
 
     def zoom_to(self, span: Span | None) -> None:
         if span != self.span:
-            self.span, self._drawn = span, ()
+            self.span, self._canvas_key = span, ()
             self.refresh()
 
     @property
@@ -146,9 +146,9 @@ class Chart(Widget, can_focus=True):
             return
         size = WHEEL**notches
         if notches < 0 or (canvas.high - canvas.low) * size >= NEAREST * (canvas.whole[1] - canvas.whole[0]):
-            self._ask_for(x + (canvas.low - x) * size, x + (canvas.high - x) * size)
+            self._request_zoom(x + (canvas.low - x) * size, x + (canvas.high - x) * size)
 
-    def _ask_for(self, low: float, high: float) -> None:
+    def _request_zoom(self, low: float, high: float) -> None:
         if self._canvas is not None:
             first, last = self._canvas.whole
             low, high = max(first, low), min(last, high)
@@ -161,13 +161,13 @@ class Chart(Widget, can_focus=True):
             return
         if self._x is not None:
             column = canvas.column_of(self._x) + columns
-        else:  # it enters from the side it moves away from; home and end jump
+        else:  # no cursor yet: moving right starts at the left edge, and vice versa; home and end jump
             column = canvas.column_of(canvas.high) if columns in (-1, -10, FAR) else canvas.margin
-        self.post_message(self.Pointed(canvas.x_at(column), self))
+        self.post_message(self.CursorMoved(canvas.x_at(column), self))
 
     def on_leave(self, event: Leave) -> None:
         if not self.has_focus:
-            self.post_message(self.Pointed(None))
+            self.post_message(self.CursorMoved(None))
 
     def on_mouse_down(self, event: MouseDown) -> None:
         at, self._dragged = event.get_content_offset(self), None
@@ -178,16 +178,16 @@ class Chart(Widget, can_focus=True):
     def on_mouse_move(self, event: MouseMove) -> None:
         at, canvas = event.get_content_offset(self), self._canvas
         on_title = at is not None and at.y == 0 and self._pressed is None
-        about = self._drawing.about if self._drawing is not None else ""
+        about = self._drawing.explanation if self._drawing is not None else ""
         self.tooltip = Content("\n\n".join(filter(None, (about, MOUSE)))) if on_title else None
         if self._pressed is not None and canvas is not None:
             column = max(canvas.margin, min(event.x - self.gutter.left, self.content_size.width - 1))
             if self._dragged is not None or abs(column - self._pressed) >= LEAST_DRAG:
                 self._dragged = column
                 self.refresh()
-            self.post_message(self.Pointed(canvas.x_at(column), self))
+            self.post_message(self.CursorMoved(canvas.x_at(column), self))
         elif at is not None and canvas is not None and at.x >= canvas.margin:
-            self.post_message(self.Pointed(canvas.x_at(at.x), self))
+            self.post_message(self.CursorMoved(canvas.x_at(at.x), self))
 
     def on_mouse_up(self, event: MouseUp) -> None:
         if self._pressed is None:
@@ -200,7 +200,7 @@ class Chart(Widget, can_focus=True):
         if abs(end - start) >= LEAST_DRAG:
             first, last = (canvas.x_at(column) for column in sorted((start, end)))
             least = NEAREST * (canvas.whole[1] - canvas.whole[0]) / 2
-            self._ask_for(min(first, (first + last) / 2 - least), max(last, (first + last) / 2 + least))
+            self._request_zoom(min(first, (first + last) / 2 - least), max(last, (first + last) / 2 + least))
         self.refresh()
 
     def on_click(self, event: Click) -> None:
@@ -213,11 +213,11 @@ class Chart(Widget, can_focus=True):
         elif event.chain == 2:
             self.post_message(self.Zoomed(None, self))
         elif at is not None and canvas is not None and at.x >= canvas.margin:
-            self.post_message(self.Pointed(canvas.x_at(at.x), self))
+            self.post_message(self.CursorMoved(canvas.x_at(at.x), self))
 
     @on(MouseScrollUp)
     @on(MouseScrollDown)
-    def _turn_wheel(self, event: MouseScrollUp | MouseScrollDown) -> None:
+    def _zoom_by_wheel(self, event: MouseScrollUp | MouseScrollDown) -> None:
         event.stop()
         at, canvas = event.get_content_offset(self), self._canvas
         if at is not None and canvas is not None:
@@ -227,16 +227,16 @@ class Chart(Widget, can_focus=True):
         self.refresh()
 
     def on_blur(self) -> None:
-        self.post_message(self.Pointed(None))
+        self.post_message(self.CursorMoved(None))
 
     def render_line(self, y: int) -> Strip:
         (width, height), drawing = self.content_size, self._drawing
-        if self._drawn != (width, height, self.has_focus):
+        if self._canvas_key != (width, height, self.has_focus):
             started = time.perf_counter()
             drawn = drawing is not None and height >= LEAST
             self._canvas = drawing.canvas(width, height - 2, self.span) if drawing is not None and drawn else None
-            self._drawn = (width, height, self.has_focus)
-            self.cost = time.perf_counter() - started
+            self._canvas_key = (width, height, self.has_focus)
+            self.draw_seconds = time.perf_counter() - started
         if y == 0:
             style = "focused" if self.has_focus else "title"
             return self._strip(self._title(style), width)
@@ -301,7 +301,7 @@ def _selected(cells: list[Cell], first: int, last: int) -> list[Cell]:
     return made
 
 
-def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
+def parts_that_fit(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
     """Return the first parts that fit, each in full: a truncated number is a different number."""
     cells: list[Cell] = []
     for part in parts:
@@ -311,7 +311,7 @@ def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
     return cells
 
 
-def seen_part(axis: str, canvas: Canvas) -> str:
+def zoomed_range_text(axis: str, canvas: ChartCanvas) -> str:
     return tr("{part} (esc: all)", part=span_text(axis, canvas.low, canvas.high, canvas.whole[1]))
 
 

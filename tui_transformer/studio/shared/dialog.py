@@ -23,7 +23,7 @@ from textual.widgets.option_list import Option
 from engine.base.clean import clean, clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from tui_transformer.studio.shared.search import nearness
+from tui_transformer.studio.shared.search import match_rank
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -35,10 +35,10 @@ class Answer(Generic[T]):
     value: T  # what the dialog returns
     label: str
     why_not: str = ""  # why it cannot be chosen here
-    about: str = ""  # what it is, beside the label
+    description: str = ""  # what it is, beside the label
 
 
-class Ask(ModalScreen[T | None], Generic[T]):
+class ChoiceDialog(ModalScreen[T | None], Generic[T]):
     """A list of answers, with `at` or the first valid one highlighted; returns the chosen value, or None.
 
     Typing filters a list of more than a few.
@@ -48,7 +48,7 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
     def __init__(self, title: str, answers: "list[Answer[T]]", text: str = "", at: T | None = None) -> None:
         super().__init__()
-        self._title, self._answers, self._text, self._at = title, answers, text, at
+        self._title, self._answers, self._text, self._preferred = title, answers, text, at
         self._filter, self._shown = Filter(len(answers)), answers
 
     def compose(self) -> ComposeResult:
@@ -65,16 +65,18 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
     @property
     def _options(self) -> list[Option]:
-        width = max((cell_len(answer.label) for answer in self._answers if answer.about), default=0)
+        width = max((cell_len(answer.label) for answer in self._answers if answer.description), default=0)
         return [_option(answer, width) for answer in self._shown]
 
     def on_key(self, event: Key) -> None:
-        if self._filter.take(event):
+        if self._filter.handle_key(event):
             self._fill()
 
     def _fill(self) -> None:
         self.query_one(".dialog-filter", Static).update(self._filter.line)
-        self._shown = self._filter.matching(self._answers, lambda answer: (answer.label, answer.about + answer.why_not))
+        self._shown = self._filter.matching(
+            self._answers, lambda answer: (answer.label, answer.description + answer.why_not)
+        )
         self.query_one(OptionList).set_options(self._options)
         self._highlight()
 
@@ -84,14 +86,14 @@ class Ask(ModalScreen[T | None], Generic[T]):
             return
         names = self.query_one(OptionList)
         if names.highlighted is not None:
-            self._at = self._shown[names.highlighted].value
+            self._preferred = self._shown[names.highlighted].value
         self._answers = answers
         self._fill()
 
     def _highlight(self) -> None:
         allowed = [i for i, answer in enumerate(self._shown) if not answer.why_not]
-        wanted = [i for i in allowed if self._shown[i].value == self._at and self._at is not None]
-        wanted = [] if self._filter.words else wanted
+        wanted = [i for i in allowed if self._shown[i].value == self._preferred and self._preferred is not None]
+        wanted = [] if self._filter.query else wanted
         self.query_one(OptionList).highlighted = next(iter(wanted or allowed), None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -100,41 +102,41 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
 
 class Filter:
-    """What is typed over a list to find something in it; a short list has none."""
+    """The text typed to filter a list; a short list has no filter."""
 
     def __init__(self, size: int) -> None:
-        self.words, self._offered = "", size > FEW
+        self.query, self._offered = "", size > FEW
 
-    def take(self, event: Key) -> bool:
+    def handle_key(self, event: Key) -> bool:
         """Take a key if it is part of a search."""
         typed = event.character if event.is_printable else None
-        if not self._offered or (event.key != "backspace" and (typed is None or (typed == " " and not self.words))):
+        if not self._offered or (event.key != "backspace" and (typed is None or (typed == " " and not self.query))):
             return False
-        self.words = self.words[:-1] if event.key == "backspace" else self.words + (typed or "")
+        self.query = self.query[:-1] if event.key == "backspace" else self.query + (typed or "")
         event.stop()
         return True
 
     @property
     def line(self) -> Text:
-        found = Text.assemble("/ ", self.words, ("▏", "blink")) if self.words else Text(tr("/ type to filter"), "dim")
+        found = Text.assemble("/ ", self.query, ("▏", "blink")) if self.query else Text(tr("/ type to filter"), "dim")
         return found if self._offered else Text()
 
     def matching(self, things: "list[U]", words: "Callable[[U], tuple[str, str]]") -> "list[U]":
         """The things whose name or description matches, best first."""
-        wanted = self.words.lower().split()
+        wanted = self.query.lower().split()
         found = [(words(one), one) for one in things]
         found = [(said, one) for said, one in found if all(word in " ".join(said).lower() for word in wanted)]
-        return [one for _, one in sorted(found, key=lambda pair: nearness(pair[0][0], self.words))]
+        return [one for _, one in sorted(found, key=lambda pair: match_rank(pair[0][0], self.query))]
 
 
 def _option(answer: "Answer[T]", width: int) -> Option:
     """An answer's line: with `width`, the columns of a label beside what it is."""
     words = clean_line(answer.label)
-    if answer.about and not answer.why_not:
+    if answer.description and not answer.why_not:
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_column(width=width, no_wrap=True)
         line.add_column()
-        line.add_row(Text(words), Text(clean_line(answer.about)))
+        line.add_row(Text(words), Text(clean_line(answer.description)))
         return Option(line)
     # Padding, so that it wraps indented.
     label: RenderableType = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))
@@ -143,7 +145,7 @@ def _option(answer: "Answer[T]", width: int) -> Option:
     return Option(label, disabled=bool(answer.why_not))
 
 
-class AskText(ModalScreen[str | None]):
+class TextDialog(ModalScreen[str | None]):
     """A line to fill in; returns the text, or None.
 
     `wrong` says what is wrong with a text, "" if nothing is, at enter and at each key; `hopeless` is asked at each key
@@ -165,7 +167,7 @@ class AskText(ModalScreen[str | None]):
     ) -> None:
         super().__init__()
         self._title, self._value, self._text, self._placeholder = title, value, text, placeholder
-        self._wrong, self._hopeless = wrong, hopeless or wrong
+        self._find_problem, self._hopeless = wrong, hopeless or wrong
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
@@ -190,14 +192,14 @@ class AskText(ModalScreen[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        wrong = self._wrong(event.value)
+        wrong = self._find_problem(event.value)
         if wrong:
             self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
         else:
             self.dismiss(event.value)
 
 
-def complaint(check: Callable[[], object]) -> str:
+def error_text(check: Callable[[], object]) -> str:
     """Return what is wrong: what a check raises, or the text that it returns."""
     try:
         said = check()
@@ -206,15 +208,17 @@ def complaint(check: Callable[[], object]) -> str:
     return said if isinstance(said, str) else ""
 
 
-async def may_replace(app: App[Any], file: Path, question: str) -> bool:
+async def confirm_overwrite(app: App[Any], file: Path, question: str) -> bool:
     """Whether a file may be written: it is new, or the user agrees to replace it."""
     if not file.exists():
         return True
-    answer = await app.push_screen_wait(Ask(question, [Answer(False, tr("Keep it")), Answer(True, tr("Overwrite"))]))
+    answer = await app.push_screen_wait(
+        ChoiceDialog(question, [Answer(False, tr("Keep it")), Answer(True, tr("Overwrite"))])
+    )
     return answer is True
 
 
-class Read(ModalScreen[None]):
+class TextScreen(ModalScreen[None]):
     """Texts to read, in a modal screen; escape, enter or q closes it."""
 
     AUTO_FOCUS = "VerticalScroll"  # arrows scroll

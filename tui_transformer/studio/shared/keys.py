@@ -15,7 +15,7 @@ from textual.keys import key_to_character
 from textual.widgets import Static
 
 from engine.base.language import tr
-from tui_transformer.studio.shared.dialog import Read
+from tui_transformer.studio.shared.dialog import TextScreen
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 
@@ -32,7 +32,7 @@ SPARE: list[str] = _TABLES.pop("spare")["keys"]  # ids: in the footer where ther
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
 _MOUSE = _translated(_TABLES.pop("mouse"))  # by pane, for the help
 WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean
-PANES = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
+PANE_BINDINGS = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
     "train": tr(
         "A finished run cannot be resumed: with most schedules, a longer run uses different learning rates right "
@@ -70,34 +70,34 @@ def _keys(key: Binding, changed: dict[str, str]) -> list[str]:
     return changed.get(key.id or "", key.key).split(",")
 
 
-def sign(key: str) -> str:
+def key_symbol(key: str) -> str:
     """A key as it is shown."""
     character = SIGNS.get(key) or key_to_character(key)
     return character if character and character.isprintable() and not character.isspace() else key
 
 
-def signs(key: Binding, changed: dict[str, str]) -> str:
+def key_symbols(key: Binding, changed: dict[str, str]) -> str:
     """A command's keys as they are shown; `changed` are remapped keys by id."""
-    return " ".join(map(sign, _keys(key, changed)))
+    return " ".join(map(key_symbol, _keys(key, changed)))
 
 
-def wrong_key(id: str, pressed: str, changed: dict[str, str]) -> str:
+def key_problem(id: str, pressed: str, changed: dict[str, str]) -> str:
     """Why a command cannot have a key, or its default if `pressed` is "": the key is reserved, or another command's
     where this one works. "" if it can; `changed` are remapped keys by id.
     """
     if pressed in RESERVED:
-        return tr("{key} is reserved for moving, choosing and typing", key=sign(pressed))
+        return tr("{key} is reserved for moving, choosing and typing", key=key_symbol(pressed))
     for pane, own in _everything():
         for other, key in _everything() if own.id == id else ():
             taken = {*([pressed] if pressed else _keys(own, {}))} & {*_keys(key, changed)}
             if key.id != id and taken and _meet(pane, own, other, key):
                 said = " · ".join((pane_title(other), key.tooltip))
-                return tr("{key} is taken: {said}", key=sign(taken.pop()), said=said)
+                return tr("{key} is taken: {said}", key=key_symbol(taken.pop()), said=said)
     return ""
 
 
 def _everything() -> Iterator[tuple[str, Binding]]:
-    return ((pane, key) for pane, keys in PANES.items() for key in keys)
+    return ((pane, key) for pane, keys in PANE_BINDINGS.items() for key in keys)
 
 
 def _meet(pane: str, key: Binding, other_pane: str, other: Binding) -> bool:
@@ -112,22 +112,24 @@ def pane_title(pane: str) -> str:
     return (tr("study builder") if pane == "study" else tr(pane)).capitalize()
 
 
-KEYS: dict[str, str] = {}  # each command's first key by its id, as it is shown
+COMMAND_KEYS: dict[str, str] = {}  # each command's first key by its id, as it is shown
 
 
 def remap(changed: dict[str, str]) -> None:
     """Show the keys as the user has remapped them, by id."""
-    KEYS.update((key.id or "", sign(_keys(key, changed)[0])) for _, key in _everything())
+    COMMAND_KEYS.update((key.id or "", key_symbol(_keys(key, changed)[0])) for _, key in _everything())
 
 
 remap({})
 
 
-def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
+def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:
     """The keys of a pane; `changed` are remapped keys by id, from the user's file `where`."""
 
-    def keys_of(name: str) -> Groups:
-        return [(tr(title), [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
+    def keys_of(name: str) -> KeyGroups:
+        return [
+            (tr(title), [(key_symbols(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)
+        ]
 
     tables = ((tr("Terms"), WORDS), (tr("Mouse"), _MOUSE))
     more = [
@@ -136,30 +138,32 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     groups = [*keys_of(pane), *more, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", tr("move between the parts of a pane; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
-    names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
+    names = "  ".join(
+        f"{key.id} {key_symbols(key, changed)}" for name in (pane, "everywhere") for key in PANE_BINDINGS[name]
+    )
     how = tr(
         'To change keys, press {key} and choose Keys, or list them under [keys] in {file}, e.g. launch = "f9":',
-        key=next(signs(key, changed) for key in PANES["everywhere"] if key.id == "settings"),
+        key=next(key_symbols(key, changed) for key in PANE_BINDINGS["everywhere"] if key.id == "settings"),
         file=where,
     )
     notes.append(f"\n{how}\n{names}", "dim")
-    return Read(tr("Keys"), KeyColumns(groups), notes)
+    return TextScreen(tr("Keys"), KeyColumns(groups), notes)
 
 
 def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
     groups = _GROUPS.get(name, {})
-    found = [(title, [key for key in PANES[name] if key.id in ids]) for title, ids in groups.items()]
-    rest = [key for key in PANES[name] if not any(key.id in ids for ids in groups.values())]
+    found = [(title, [key for key in PANE_BINDINGS[name] if key.id in ids]) for title, ids in groups.items()]
+    rest = [key for key in PANE_BINDINGS[name] if not any(key.id in ids for ids in groups.values())]
     return [*found, *([(tr("More") if groups else tr(name).capitalize(), rest)] if rest else [])]
 
 
-Groups = list[tuple[str, list[tuple[str, str]]]]
+KeyGroups = list[tuple[str, list[tuple[str, str]]]]
 
 
 class KeyColumns(Static):
     """Groups of keys, in two columns where there is room."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: KeyGroups) -> None:
         super().__init__()
         self._groups = groups
         self._rows: dict[int, list[Text]] = {}  # by width: Textual asks several times
@@ -188,7 +192,7 @@ class KeyColumns(Static):
         return [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
 
 
-def _column(groups: Groups, width: int, console: Console) -> list[Text]:
+def _column(groups: KeyGroups, width: int, console: Console) -> list[Text]:
     """The lines of groups, each padded to the width of a column and the gap after it."""
     keys = max(cell_len(signs) for _, keys in groups for signs, _ in keys) + 2
     lines = []

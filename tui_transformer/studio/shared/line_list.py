@@ -50,7 +50,7 @@ class LineList(ScrollView, can_focus=True):
 
         run: Path
 
-    letter: ClassVar[int | None] = None  # the column of a letter, if lines have any
+    letter_column: ClassVar[int | None] = None  # the column of a letter, if lines have any
 
     def __init__(
         self,
@@ -66,19 +66,19 @@ class LineList(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._line, self._tip = line, tip
         self.paths: list[Path] = []  # of the runs, by line
-        self.at = 0  # the cursor
+        self.cursor = 0  # the cursor
 
-    def put(self, paths: list[Path], at: int) -> None:
+    def show_lines(self, paths: list[Path], at: int) -> None:
         """Show other lines, with the cursor on one of them."""
-        moved, self.paths, self.at = at != self.at, paths, at
+        moved, self.paths, self.cursor = at != self.cursor, paths, at
         self.virtual_size = Size(self.size.width, len(paths))
         if moved:
-            self.reveal()
+            self.scroll_to_cursor()
         self.refresh()
 
     def paint_row(self, at: int, width: int) -> Strip:
         over = Style()
-        if at == self.at:
+        if at == self.cursor:
             chosen = self.get_component_rich_style("line--chosen-focus" if self.has_focus else "line--chosen")
             over = Style(bgcolor=chosen.bgcolor, bold=chosen.bold or None)
         line = self._line(at, width)
@@ -89,45 +89,45 @@ class LineList(ScrollView, can_focus=True):
         width, at = self.scrollable_content_region.width, round(y + self.scroll_offset.y)
         return self.paint_row(at, width) if 0 <= at < len(self.paths) else Strip.blank(width, self.rich_style)
 
-    def reveal(self) -> None:
-        self.scroll_to_region(Region(0, self.at, 1, 1), animate=False, force=True)
+    def scroll_to_cursor(self) -> None:
+        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
     def action_go(self, by: int) -> None:
-        at = max(0, min(len(self.paths) - 1, self.at + by))
-        if self.paths and at != self.at:
-            before, self.at = self.at, at
-            self.reveal()
+        at = max(0, min(len(self.paths) - 1, self.cursor + by))
+        if self.paths and at != self.cursor:
+            before, self.cursor = self.cursor, at
+            self.scroll_to_cursor()
             self.refresh_lines(before)
             self.refresh_lines(at)
             self.post_message(self.Chosen(self.paths[at]))
 
-    def tip(self, at: int, x: int) -> str:
+    def tooltip_at(self, at: int, x: int) -> str:
         """What to tell about a column of a line that the mouse is over; "" for nothing."""
         return self._tip(at, self.scrollable_content_region.width, x)
 
     def on_mouse_move(self, event: MouseMove) -> None:
         offset, said = event.get_content_offset(self), ""
         if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
-            said = self.tip(at, offset.x)
+            said = self.tooltip_at(at, offset.x)
         self.tooltip = Content(said) if said else None
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
-            self.action_go(at - self.at)
-            if offset.x == self.letter:
+            self.action_go(at - self.cursor)
+            if offset.x == self.letter_column:
                 self.post_message(self.LetterClicked(self.paths[at]))
             elif event.chain == 2:
                 self.post_message(self.Opened())
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.size.width, len(self.paths))
-        self.reveal()
+        self.scroll_to_cursor()
 
     @on(Focus)
     @on(Blur)
     def _repaint_cursor(self) -> None:
-        self.refresh_lines(self.at)  # it is brighter while the list has the focus
+        self.refresh_lines(self.cursor)  # it is brighter while the list has the focus
 
 
 class SearchLine(Input):

@@ -15,11 +15,11 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from tui_transformer.lab.work.launches import LaunchMode
 
-How = LaunchMode | Literal["usual"]  # "usual": as the settings say
+LaunchChoice = LaunchMode | Literal["usual"]  # "usual": as the settings say
 
 
 @dataclass
-class Play(Message):
+class PlayRequested(Message):
     """Write with a run, or with two side by side."""
 
     run: Path
@@ -27,32 +27,32 @@ class Play(Message):
 
 
 @dataclass
-class Resume(Message):
+class ResumeRequested(Message):
     """Resume a run that ended early."""
 
     run: Path
-    how: How
+    how: LaunchChoice
 
 
 @dataclass
-class Timing(Message):
-    """A study was launched, and its variants are being timed: it has no runs yet. Or they no longer are."""
+class StudyTiming(Message):
+    """The variants of a launched study are being timed, so it has no runs yet; or the timing is over."""
 
     study: str
     runs: int  # that it will have
     state: Literal["begun", "done", "failed"] = "begun"
 
 
-def say(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
+def show_notification(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
     """Show a notification, never parsed as markup; nothing if it is empty."""
     if text:
         widget.notify(clean_line(text), severity=severity, markup=False)
 
 
 @contextmanager
-def errors_said(widget: Widget | App[Any]) -> Iterator[None]:
+def show_errors(widget: Widget | App[Any]) -> Iterator[None]:
     """Show an error instead of raising it."""
     try:
         yield
     except (InputError, OSError) as error:
-        say(widget, str(error), "error")
+        show_notification(widget, str(error), "error")

@@ -17,7 +17,7 @@ class Palette:
     dim: str = ""
 
     @classmethod
-    def of(cls, variables: Mapping[str, str]) -> "Palette":
+    def from_variables(cls, variables: Mapping[str, str]) -> "Palette":
         names = {"accent": "accent", "primary": "primary", "good": "success", "warn": "warning", "bad": "error"}
         found = {ours: variables.get(theirs, "") for ours, theirs in names.items()}
         behind = variables.get("background", "")

@@ -16,7 +16,7 @@ def panel(widget: W, title: str = "") -> W:
     return widget.add_class("panel")
 
 
-def fitting(parts: Sequence[tuple[str, int]], width: int) -> str:
+def join_that_fit(parts: Sequence[tuple[str, int]], width: int) -> str:
     """Join the parts, each with its rank, by a dot: the first one, and of the others, lowest rank first, those that
     fit beside it.
     """

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
-from tui_transformer.lab.formatting import about, duration
-from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
+from tui_transformer.lab.formatting import duration, rough_duration
+from tui_transformer.lab.records.run_view import RunRow, RunView, averaged_score_text
 from tui_transformer.lab.records.seen import why_not_seen
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
@@ -61,8 +61,8 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
 
     match row.state:
         case "queued":
-            before = view.before if view is not None else ()
-            names = listed(before[:3]) + (tr(" and {n} more", n=len(before) - 3) if len(before) > 3 else "")
+            before = view.runs_ahead if view is not None else ()
+            names = comma_separated(before[:3]) + (tr(" and {n} more", n=len(before) - 3) if len(before) > 3 else "")
             if not row.waits_for:
                 return Notice(tr("not started; press r to start"))
             if not before:
@@ -70,7 +70,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             ahead = trn("{n} run is ahead", "{n} runs are ahead", len(before))
             said = tr("waiting for {waits_for}; {ahead}: {names}", waits_for=row.waits_for, ahead=ahead, names=names)
             wait = view.wait if view is not None else None
-            return Notice(said if wait is None else tr("{said} · about {wait}", said=said, wait=about(wait)))
+            return Notice(said if wait is None else tr("{said} · about {wait}", said=said, wait=rough_duration(wait)))
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
@@ -86,7 +86,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
                 return Notice(row.reason)
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above(view, best.loss)] if view.floors else []
-            parts += [f"{tr(name)} {averaged(loss, best.loss)}" for name, loss in view.averages]
+            parts += [f"{tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in view.averages]
             if view.seconds is not None:
                 parts.append(tr("{duration} of training", duration=duration(view.seconds)))
             return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
@@ -137,7 +137,7 @@ def next_steps(row: RunRow, width: int) -> str:
     return next((form for form in forms if cell_len(form) <= width), "")
 
 
-def nothing_yet(row: RunRow, view: RunView | None) -> str:
+def why_no_curves(row: RunRow, view: RunView | None) -> str:
     if view is None:
         return tr("reading…")
     if row.state in ("queued", "starting"):
@@ -152,7 +152,7 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
     return tr("no metrics were written")
 
 
-def why_not(action: str, row: RunRow | None, here: bool) -> str:
+def why_action_unavailable(action: str, row: RunRow | None, here: bool) -> str:
     """Return why an action makes no sense now; "" if it does. `here`: the run trains in this process."""
     if action not in ACTIONS:
         return ""
@@ -195,7 +195,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
     return ""
 
 
-def why_not_study(action: str, study: StudyRow) -> str:
+def why_study_action_unavailable(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
     if action == "stop" and study.waits_for:
         return ""
@@ -211,16 +211,16 @@ def why_not_study(action: str, study: StudyRow) -> str:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingCommand:
     """A command that a run has not obeyed yet."""
 
     words: str  # shown meanwhile
     control_id: int  # the last command obeyed before
-    until: float  # clock time at which waiting ends
-    live: bool = True  # whether it is over when the run is no longer live, or when it is
-    done: Callable[[RunRow], str] | None = None  # what to show then
+    deadline: float  # clock time at which waiting ends
+    until_dead: bool = True  # whether it is over when the run is no longer live, or when it is
+    success_text: Callable[[RunRow], str] | None = None  # what to show then
 
-    def over(self, row: RunRow, clock: float) -> bool:
-        if clock > self.until or (row.state in LIVE_STATES) != self.live:
+    def is_over(self, row: RunRow, clock: float) -> bool:
+        if clock > self.deadline or (row.state in LIVE_STATES) != self.until_dead:
             return True
-        return self.live and row.control_id > self.control_id and row.phase != "checkpointing"
+        return self.until_dead and row.control_id > self.control_id and row.phase != "checkpointing"

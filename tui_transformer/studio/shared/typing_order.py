@@ -28,13 +28,13 @@ class AltDigit(Enum):
     SIX, SEVEN, EIGHT, NINE = "alt+6", "alt+7", "alt+8", "alt+9"
 
 
-def hear_alt_digits() -> None:
+def register_alt_digits() -> None:
     """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2."""
     for key in AltDigit:
         read_sequence(f"\x1b{key.value[-1]}", key)
 
 
-def know_signs() -> None:
+def register_symbol_keys() -> None:
     """Let a line take / + - @ \\ _ as text even where they are bound: Textual finds no character for its short names of
     these keys.
     """
@@ -44,18 +44,18 @@ def know_signs() -> None:
     keys.key_to_character.cache_clear()
 
 
-def types(widget: Widget | None, key: str) -> bool:
+def accepts_as_text(widget: Widget | None, key: str) -> bool:
     """Whether a widget, if it has the focus, takes a key as text."""
     return widget is not None and widget.check_consume_key(key, keys.key_to_character(key))
 
 
-class TypingOrder(KeyBindings):
+class TypingOrderApp(KeyBindings):
     """An app that handles no key before the previous one has taken effect.
 
     `keys_heard` counts keys.
     """
 
-    keys_heard = 0
+    key_count = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class TypingOrder(KeyBindings):
                 await run_callbacks(self)  # a dialog's answer may open another dialog
             if not has_screen(self):  # the app is closing
                 return
-            self.keys_heard += 1
+            self.key_count += 1
             self._focus_at_typing[event] = self.focused
         await super().on_event(event)
 
@@ -89,7 +89,7 @@ class TypingOrder(KeyBindings):
             return await super().run_binding(key, priority=False)
         if await super().run_binding(key, priority=True):
             return True
-        if types(self.focused, key):
+        if accepts_as_text(self.focused, key):
             return False
         return await super().run_binding(key, priority=False)
 

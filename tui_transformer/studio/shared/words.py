@@ -5,10 +5,10 @@ from textual.widgets import Static
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.studio.shared.keys import KEYS
+from tui_transformer.studio.shared.keys import COMMAND_KEYS
 
 
-class Words(Static):
+class CachedText(Static):
     """Text that is laid out again only if it has changed."""
 
     def show(self, text: Text) -> None:
@@ -16,14 +16,14 @@ class Words(Static):
             self.update(text)
 
 
-def nothing_here(title: str, hint: str, problem: str = "") -> Text:
+def empty_pane_text(title: str, hint: str, problem: str = "") -> Text:
     """Return how to make a first run, or why the runs folder cannot be read."""
     words = Text(justify="center")
     if problem:
         words.append(f"{clean_line(problem)}\n\n", "bold")
         return words.append(tr("The studio checks again every two seconds."))
     words.append(f"{title}\n\n", "bold")
-    words.append("1", "bold").append(tr("  choose a design      ")).append(KEYS["launch"], "bold").append(
+    words.append("1", "bold").append(tr("  choose a design      ")).append(COMMAND_KEYS["launch"], "bold").append(
         tr("  train it\n\n")
     )
     return words.append(hint, "dim")

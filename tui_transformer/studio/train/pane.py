@@ -24,31 +24,42 @@ from textual.timer import Timer
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.runs.commands import Command
+from engine.runs.commands import RunCommand
 from engine.runs.manage import delete, rename
 from engine.runs.names import check_name
 from engine.runs.reader import RunReader
-from tui_transformer.lab.analysis.ghost import Ghost, Ghosts
-from tui_transformer.lab.design.processes import LaunchTarget, start
-from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
-from tui_transformer.lab.records.pace import SLOW, PollInterval
+from tui_transformer.lab.analysis.ghost import Ghost, GhostFinder
+from tui_transformer.lab.design.processes import LaunchTarget, start_study
+from tui_transformer.lab.records.feed import QUEUED, Feed, FolderSnapshot
+from tui_transformer.lab.records.pace import MAX_INTERVAL, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.lab.records.seen import turn
-from tui_transformer.lab.records.study_row import StudyRow, tree
-from tui_transformer.lab.work.launches import Launches
+from tui_transformer.lab.records.seen import toggle_seen
+from tui_transformer.lab.records.study_row import StudyRow, visible_rows
+from tui_transformer.lab.work.launches import RunActions
 from tui_transformer.lab.work.record import study_file
 from tui_transformer.lab.work.study import read_study
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, error_text
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList
-from tui_transformer.studio.shared.messages import How, Play, Resume, Timing, errors_said, say
+from tui_transformer.studio.shared.messages import (
+    LaunchChoice,
+    PlayRequested,
+    ResumeRequested,
+    StudyTiming,
+    show_errors,
+    show_notification,
+)
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
-from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.run_states import (
+    PendingCommand,
+    why_action_unavailable,
+    why_study_action_unavailable,
+)
+from tui_transformer.studio.shared.words import CachedText, empty_pane_text
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import Part, badges_at, run_line, settings_text, study_line
+from tui_transformer.studio.train.run_list import StyledPart, badges_tooltip, run_line, settings_text, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
@@ -57,36 +68,36 @@ AROUND, LEAST_SETTINGS = 2, 6  # lines: of a frame, and of the settings with the
 SETTLE = 0.05  # idle seconds of the cursor before its run is read
 BLANK = 0.25  # seconds until the previous run's curves are removed
 PATIENCE = 60.0  # seconds that an action is shown as pending
-UNREAD = Snapshot()  # of a runs folder that has not been read yet
+UNREAD = FolderSnapshot()  # of a runs folder that has not been read yet
 
 
 class TrainPane(Horizontal):
-    BINDINGS: ClassVar[list[BindingType]] = [*PANES["train"]]
+    BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["train"]]
 
-    def __init__(self, *, runs_dir: Path, launches: Launches) -> None:
+    def __init__(self, *, runs_dir: Path, launches: RunActions) -> None:
         super().__init__(id="train")
         self.runs_dir, self.launches = runs_dir, launches
         self.feed = Feed(runs_dir)
         self.chosen: Path | None = None
         self.snapshot = UNREAD
         # Kept, not queried: a poll may end while the screen is being removed.
-        self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
+        self._title, self._nothing = CachedText(id="runs-title"), CachedText(id="nothing")
         self._list = LineList(self._line, id="runs", tip=self._tip)
         self._listed: list[RunRow | StudyRow] = []
-        self._opened: set[Path] = set()  # studies whose runs are listed
-        self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
+        self._open_studies: set[Path] = set()  # studies whose runs are listed
+        self._ghosts, self._ghost_shown = GhostFinder(), True  # the second: whether one is drawn
         self._ghost: Ghost | None = None
         self._runs = panel(Vertical(self._title, self._list), tr("Runs"))
-        self._settings = panel(Words(id="run-settings"), tr("Settings"))
+        self._settings = panel(CachedText(id="run-settings"), tr("Settings"))
         self._settings.border_subtitle = tr("changed from the defaults")
         self._header, self._charts = RunHeader(), panel(RunCharts(), tr("Charts"))
         self._gauges, self._tabs = Gauges(), panel(RunTabs())
-        self._place = 0  # the chosen run's place in the list, for when it goes
+        self._chosen_index = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
         self._blank: Timer | None = None
         self._allowed: object = ""  # what the keys in the footer depend on; "": nothing has been read
-        self._pending: dict[Path, Pending] = {}
+        self._pending: dict[Path, PendingCommand] = {}
         # Studies that have no runs yet, and the clock time until which they are listed without.
         self._timed: dict[Path, tuple[StudyRow, float]] = {}
 
@@ -114,30 +125,30 @@ class TrainPane(Horizontal):
     async def _watch(self) -> None:
         while True:
             self._wake.clear()
-            seen, started = self._seen(), time.perf_counter()
-            snapshot, ghost = await asyncio.to_thread(self._look, self.chosen, seen)
+            seen, started = self._is_on_screen(), time.perf_counter()
+            snapshot, ghost = await asyncio.to_thread(self._read_runs, self.chosen, seen)
             looked = time.perf_counter()
-            self._take(snapshot, ghost)
-            drawn = time.perf_counter() - looked + (self._charts.cost if snapshot.changed else 0.0)
+            self._apply(snapshot, ghost)
+            drawn = time.perf_counter() - looked + (self._charts.draw_seconds if snapshot.changed else 0.0)
             wait = self._interval.next(changed=snapshot.changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait if seen else SLOW)
+                await asyncio.wait_for(self._wake.wait(), wait if seen else MAX_INTERVAL)
                 await asyncio.sleep(SETTLE)
 
-    def _look(self, chosen: Path | None, seen: bool) -> tuple[Snapshot, Ghost | None]:
-        snapshot = self.feed.look(chosen, full=seen)
-        return snapshot, self._ghosts.look(snapshot) if seen and self._haunted else None
+    def _read_runs(self, chosen: Path | None, seen: bool) -> tuple[FolderSnapshot, Ghost | None]:
+        snapshot = self.feed.poll(chosen, full=seen)
+        return snapshot, self._ghosts.find(snapshot) if seen and self._ghost_shown else None
 
-    def _seen(self) -> bool:
+    def _is_on_screen(self) -> bool:
         return bool(self.display) and self.size.width > 0
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         self._wake.set()
 
-    def _take(self, snapshot: Snapshot, ghost: Ghost | None) -> None:
+    def _apply(self, snapshot: FolderSnapshot, ghost: Ghost | None) -> None:
         """Show the current state; a run this app is about to begin shows as starting: that may take seconds."""
         rows = tuple(
-            replace(row, state="starting") if row.state == QUEUED and self.launches.begins(row.path) else row
+            replace(row, state="starting") if row.state == QUEUED and self.launches.is_beginning(row.path) else row
             for row in snapshot.rows
         )
         timed = self._still_timed(snapshot.studies)
@@ -146,18 +157,18 @@ class TrainPane(Horizontal):
         self.snapshot, self._ghost = snapshot, ghost
         within = self._study_of(snapshot.row(self.chosen))
         if within is not None:  # the chosen run must be in view
-            self._opened.add(within.path)
+            self._open_studies.add(within.path)
         gone = snapshot.row(self.chosen) is None and snapshot.study(self.chosen) is None
         if gone and (self.chosen is None or snapshot.chosen == self.chosen):
-            lines = tree(rows, snapshot.studies, self._opened)
-            self.chosen = lines[min(self._place, len(lines) - 1)].path if lines else None
+            lines = visible_rows(rows, snapshot.studies, self._open_studies)
+            self.chosen = lines[min(self._chosen_index, len(lines) - 1)].path if lines else None
         if snapshot.chosen != self.chosen:
             self._wake.set()
         self._settle_pending()
-        if self._seen():
+        if self._is_on_screen():
             self.redraw()
 
-    def show_timing(self, event: Timing) -> None:
+    def show_timing(self, event: StudyTiming) -> None:
         """List a study whose variants are being timed, and choose it; one that could not start is gone at once."""
         path = study_file(self.runs_dir, event.study)
         if event.state == "begun":
@@ -167,10 +178,10 @@ class TrainPane(Horizontal):
             self._timed.pop(path, None)
         elif path in self._timed:
             self._timed[path] = self._timed[path][0], time.monotonic() + PATIENCE
-        self.look_now()
+        self.poll_now()
 
     def _still_timed(self, known: Sequence[StudyRow]) -> list[StudyRow]:
-        """The studies without runs, less those `known` by theirs."""
+        """The studies that have no runs yet, without those in `known`, which have some."""
         for path in [*self._timed]:
             if time.monotonic() > self._timed[path][1] or any(study.path == path for study in known):
                 del self._timed[path]
@@ -184,16 +195,16 @@ class TrainPane(Horizontal):
             hint = tr(
                 "Runs in {runs_dir} appear here automatically, wherever they were started.", runs_dir=self.runs_dir
             )
-            self._nothing.show(nothing_here(tr("Nothing has been trained yet"), hint, snapshot.problem))
+            self._nothing.show(empty_pane_text(tr("Nothing has been trained yet"), hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         (row, view), study = self.current(), self.snapshot.study(self.chosen)
-        lines = tree(rows, snapshot.studies, self._opened)
+        lines = visible_rows(rows, snapshot.studies, self._open_studies)
         paths = [line.path for line in lines]
         at = paths.index(self.chosen) if self.chosen in paths else 0  # the cursor stays on its run
-        if lines != self._listed or at != self._list.at:
+        if lines != self._listed or at != self._list.cursor:
             self._listed = lines
-            self._list.put(paths, at)
+            self._list.show_lines(paths, at)
         live = sum(row.live for row in rows)
         title = snapshot.problem or tr("Runs  {n:,}", n=len(rows)) + (tr(" · {live} live", live=live) if live else "")
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
@@ -201,7 +212,7 @@ class TrainPane(Horizontal):
         self._show_settings(len(lines))
         self._refresh_allowed(row or study)
         self.set_class(study is not None, "-study")
-        self._place = at
+        self._chosen_index = at
         if study is not None:
             with self.app.batch_update():
                 self._header.show_study(study)
@@ -233,7 +244,7 @@ class TrainPane(Horizontal):
             most = room - AROUND
             cut = settings if len(settings) <= most else settings[: most - 1]
             width = self._runs.size.width - 2
-            text = settings_text(cut, width, Palette.of(self.app.theme_variables).dim)
+            text = settings_text(cut, width, Palette.from_variables(self.app.theme_variables).dim)
             box.show(
                 text.append("\n" + tr("and {n} more", n=len(settings) - len(cut)), "dim") if cut != settings else text
             )
@@ -263,15 +274,15 @@ class TrainPane(Horizontal):
         event.stop()
         self.show(event.run)
 
-    def _line(self, at: int, width: int) -> list[Part]:
+    def _line(self, at: int, width: int) -> list[StyledPart]:
         line = self._listed[at]
         if isinstance(line, StudyRow):
-            return study_line(line, width, opened=line.path in self._opened)
+            return study_line(line, width, opened=line.path in self._open_studies)
         return run_line(line, width, inside=bool(line.study.name))
 
     def _tip(self, at: int, width: int, x: int) -> str:
         line = self._listed[at]
-        return badges_at(line, width, x, inside=bool(line.study.name)) if isinstance(line, RunRow) else ""
+        return badges_tooltip(line, width, x, inside=bool(line.study.name)) if isinstance(line, RunRow) else ""
 
     def _study_of(self, row: RunRow | None) -> StudyRow | None:
         return next((study for study in self.snapshot.studies if row in study.runs), None) if row is not None else None
@@ -281,14 +292,14 @@ class TrainPane(Horizontal):
             self.chosen = run
             if self._blank is not None:
                 self._blank.stop()
-            self._blank = self.set_timer(BLANK, self._take_away)
-            if self._seen():
+            self._blank = self.set_timer(BLANK, self._clear_stale)
+            if self._is_on_screen():
                 self.redraw()
         self._wake.set()
 
-    def _take_away(self) -> None:
+    def _clear_stale(self) -> None:
         self._blank = None
-        if self._seen():
+        if self._is_on_screen():
             self.redraw()
 
     # Appearance
@@ -302,9 +313,9 @@ class TrainPane(Horizontal):
         self.set_class(width >= WIDE, "-wide")
         self.set_class(self.app.size.height < SHORT, "-short")
         self.set_class(self.app.size.height >= TALL and not self.app.has_class("framed"), "-tall")
-        self._charts.two = width >= WIDE
-        self._tabs.two = width >= WIDE
-        if self._seen():
+        self._charts.wide = width >= WIDE
+        self._tabs.wide = width >= WIDE
+        if self._is_on_screen():
             self.call_after_refresh(self.redraw)
         self._wake.set()
 
@@ -314,7 +325,7 @@ class TrainPane(Horizontal):
 
     def action_back(self) -> None:
         """Undo, latest first: the part of a chart that is shown, one chart alone."""
-        if self._charts.part:
+        if self._charts.shows_part:
             self._charts.show_all()
             return
         if self._charts.zoomed:
@@ -330,34 +341,34 @@ class TrainPane(Horizontal):
             study = inside
         if study is None:
             return
-        opened = study.path not in self._opened if how == "turn" else how == "open"
-        (self._opened.add if opened else self._opened.discard)(study.path)
+        opened = study.path not in self._open_studies if how == "turn" else how == "open"
+        (self._open_studies.add if opened else self._open_studies.discard)(study.path)
         self.redraw()
 
     def on_line_list_opened(self) -> None:
         self.action_open("turn")
 
     def action_ghost(self) -> None:
-        self._haunted = not self._haunted
-        say(
+        self._ghost_shown = not self._ghost_shown
+        show_notification(
             self,
             tr("the best other run is drawn as a dashed line behind the curves")
-            if self._haunted
+            if self._ghost_shown
             else tr("no other run is drawn behind the curves"),
         )
-        self.look_now()
+        self.poll_now()
 
     def action_x_axis(self) -> None:
-        self._charts.turn_axis()
+        self._charts.next_axis()
 
     def action_log_y(self) -> None:
-        self._charts.turn_log()
+        self._charts.toggle_log()
 
     def action_smooth(self) -> None:
-        say(self, tr("training loss smoothing: {level}", level=tr(self._charts.turn_smoothing())))
+        show_notification(self, tr("training loss smoothing: {level}", level=tr(self._charts.next_smoothing())))
 
     def action_next_chart(self) -> None:
-        self._charts.turn_measure()
+        self._charts.next_measure()
 
     def action_tab(self, tab: str) -> None:
         if self._charts.zoomed:
@@ -367,7 +378,7 @@ class TrainPane(Horizontal):
     # What is allowed, and what is pending
 
     def _is_here(self, row: RunRow) -> bool:
-        return self.launches.here == row.path
+        return self.launches.local_run == row.path
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if it does not apply to the chosen run."""
@@ -378,78 +389,80 @@ class TrainPane(Horizontal):
         if self.snapshot is not UNREAD and not self.snapshot.rows and not self.snapshot.studies:
             return tr("Nothing has been trained yet")
         if study is not None:
-            return why_not_study(action, study)
-        return why_not(action, row, row is not None and self._is_here(row))
+            return why_study_action_unavailable(action, study)
+        return why_action_unavailable(action, row, row is not None and self._is_here(row))
 
     def on_key(self, event: KeyPress) -> None:
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and not active.enabled:
-            say(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
+            show_notification(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
 
     def _settle_pending(self) -> None:
         for run, pending in list(self._pending.items()):
             row, clock = self.snapshot.row(run), time.monotonic()
             if row is None:
                 del self._pending[run]
-            elif pending.over(row, clock):
+            elif pending.is_over(row, clock):
                 del self._pending[run]
-                if pending.done and clock <= pending.until:
-                    say(self, tr("{name}: {text}", name=row.name, text=pending.done(row)))
+                if pending.success_text and clock <= pending.deadline:
+                    show_notification(self, tr("{name}: {text}", name=row.name, text=pending.success_text(row)))
 
     def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
-        self._pending[row.path] = Pending(words, row.control_id, time.monotonic() + PATIENCE, live, done)
+        self._pending[row.path] = PendingCommand(words, row.control_id, time.monotonic() + PATIENCE, live, done)
         self.redraw()
 
     # What is done to a run
 
-    async def _done(self, task: Callable[[], object], run: Path) -> bool:
+    async def _run_in_thread(self, task: Callable[[], object], run: Path) -> bool:
         """Run it in a thread; show any error, and return whether it succeeded."""
         try:
             await asyncio.to_thread(task)
         except (InputError, OSError) as error:
             self._pending.pop(run, None)
-            say(self, str(error), "error")
+            show_notification(self, str(error), "error")
             self.redraw()
             return False
         finally:
-            self.look_now()
+            self.poll_now()
         return True
 
     @work(group="actions", exit_on_error=False)
-    async def _tell_study(self, study: StudyRow, command: Command, doing: str) -> None:
+    async def _send_study_command(self, study: StudyRow, command: RunCommand, doing: str) -> None:
         said: list[str] = []
         runs = [run.path for run in study.runs]
-        if await self._done(lambda: said.append(self.launches.tell_study(study.name, runs, command)), study.path):
-            say(self, f"{study.name}: {doing} {said[0]}")
+        if await self._run_in_thread(
+            lambda: said.append(self.launches.send_study_command(study.name, runs, command)), study.path
+        ):
+            show_notification(self, f"{study.name}: {doing} {said[0]}")
 
     @work(group="actions", exit_on_error=False)
     async def _resume_study(self, study: StudyRow) -> None:
         launches = self.launches
-        with errors_said(self):
+        with show_errors(self):
             target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
-            say(self, tr("{name}: resuming…", name=study.name))
-            await start(read_study(study.path), target)
-            say(self, tr("{name} is training in the background", name=study.name))
+            show_notification(self, tr("{name}: resuming…", name=study.name))
+            await start_study(read_study(study.path), target)
+            show_notification(self, tr("{name} is training in the background", name=study.name))
 
     def action_pause(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
             paused = study.state == "paused"
-            command = Command.CONTINUE if paused else Command.PAUSE
-            self._tell_study(study, command, tr("continuing") if paused else tr("pausing"))
+            command = RunCommand.CONTINUE if paused else RunCommand.PAUSE
+            self._send_study_command(study, command, tr("continuing") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._tell(
-                Command.CONTINUE, tr("continuing…"), lambda now: tr("continues from step {step:,}", step=now.step)
+            self._send_command(
+                RunCommand.CONTINUE, tr("continuing…"), lambda now: tr("continues from step {step:,}", step=now.step)
             )
         else:
-            self._tell(
-                Command.PAUSE,
+            self._send_command(
+                RunCommand.PAUSE,
                 tr("pausing…"),
                 lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step),
             )
 
     def action_stop(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
-            self._tell_study(study, Command.STOP, tr("stopping"))
+            self._send_study_command(study, RunCommand.STOP, tr("stopping"))
             return
         # The app itself reports how a run in this process ended.
         done = (
@@ -457,46 +470,46 @@ class TrainPane(Horizontal):
             if self._is_here(self._row)
             else lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step)
         )
-        self._tell(Command.STOP, tr("stopping…"), done)
+        self._send_command(RunCommand.STOP, tr("stopping…"), done)
 
     def action_checkpoint(self) -> None:
-        self._tell(
-            Command.CHECKPOINT,
+        self._send_command(
+            RunCommand.CHECKPOINT,
             tr("saving…"),
             lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0),
         )
 
     @work(group="actions", exit_on_error=False)
-    async def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
+    async def _send_command(self, command: RunCommand, words: str, done: Callable[[RunRow], str] | None) -> None:
         row = self._row
         self._wait_for(row, words, done)
-        await self._done(lambda: self.launches.tell(row.path, command), row.path)
+        await self._run_in_thread(lambda: self.launches.send_command(row.path, command), row.path)
 
-    def action_resume(self, how: How) -> None:
+    def action_resume(self, how: LaunchChoice) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
             self._resume_study(study)
             return
         self._wait_for(self._row, tr("resuming…"), None, live=False)
-        self.post_message(Resume(self._row.path, how))
+        self.post_message(ResumeRequested(self._row.path, how))
 
     @work(group="actions", exit_on_error=False)
     async def action_detach(self) -> None:
         row = self._row
         said: list[str] = []
         self._wait_for(row, tr("moving to the background…"), None)
-        if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
+        if await self._run_in_thread(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
-            say(self, said[0])
+            show_notification(self, said[0])
 
     @work(group="actions", exit_on_error=False)
     async def action_seen(self) -> None:
         row = self._row
         said: list[str] = []
-        if await self._done(lambda: said.append(turn(row.path, row.badges)), row.path):
-            say(self, said[0])
+        if await self._run_in_thread(lambda: said.append(toggle_seen(row.path, row.badges)), row.path):
+            show_notification(self, said[0])
 
     def action_play(self) -> None:
-        self.post_message(Play(self._row.path))
+        self.post_message(PlayRequested(self._row.path))
 
     @work(group="actions", exit_on_error=False)
     async def action_rename(self) -> None:
@@ -506,20 +519,20 @@ class TrainPane(Horizontal):
             there = name != row.name and (self.runs_dir / check_name(name)).exists()
             return tr("a run named {name} already exists", name=name) if there else ""
 
-        asked = AskText(
-            tr("New name for {name}", name=row.name), row.name, wrong=lambda name: complaint(lambda: taken(name))
+        asked = TextDialog(
+            tr("New name for {name}", name=row.name), row.name, wrong=lambda name: error_text(lambda: taken(name))
         )
         name = await self.app.push_screen_wait(asked)
-        if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
+        if name and name != row.name and await self._run_in_thread(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            say(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
+            show_notification(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
         row = self._row
         answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it and its checkpoints"))]
-        question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
+        question = ChoiceDialog(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
-        if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
-            say(self, tr("deleted {name}", name=row.name))
+        if sure and await self._run_in_thread(lambda: delete(RunReader(row.path)), row.path):
+            show_notification(self, tr("deleted {name}", name=row.name))

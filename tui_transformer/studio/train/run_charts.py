@@ -18,28 +18,28 @@ from tui_transformer.lab.analysis.chart_lines import (
     PROBES,
     SMOOTHINGS,
     THROUGHPUT,
-    Picture,
+    MeasureChart,
     axis_text,
-    known,
-    picture,
+    has_values,
+    measure_chart,
     value_text,
 )
 from tui_transformer.lab.analysis.charts.canvas import (
     ON,
-    Canvas,
     Cell,
+    ChartCanvas,
+    ChartLine,
     Level,
-    Line,
     Mark,
-    Shade,
+    ShadedBand,
     Span,
     cells_of,
     draw,
-    grid,
-    shade,
+    draw_grid,
+    shade_bands,
     usual_top,
 )
-from tui_transformer.lab.analysis.charts.overlay import probes_over_time, study_losses
+from tui_transformer.lab.analysis.charts.overlay import probes_over_time, study_loss_chart
 from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
@@ -50,12 +50,12 @@ from tui_transformer.studio.shared.chart import (
     OFF,
     Chart,
     Drawing,
-    seen_part,
+    parts_that_fit,
     title_line,
-    whole,
+    zoomed_range_text,
 )
 from tui_transformer.studio.shared.keys import WORDS
-from tui_transformer.studio.shared.run_states import nothing_yet
+from tui_transformer.studio.shared.run_states import why_no_curves
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
@@ -75,22 +75,22 @@ TRAIN, VALIDATION = tr("train"), tr("validation")
 
 @dataclass(frozen=True)
 class RunDrawing:
-    made: Picture
+    picture: MeasureChart
     unit: str  # of the loss
     ghost: str = ""  # the name of the run behind it
     hidden: frozenset[str] = frozenset()  # styles of what only the legend shows
     colourless: bool = False  # train is told from validation by long dashes
 
-    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
-        made, hidden = self.made, self.hidden
+    def canvas(self, width: int, height: int, span: Span | None = None) -> ChartCanvas | None:
+        made, hidden = self.picture, self.hidden
         curves = [made.train] * ("train" not in hidden) + [made.validation] * ("validation" not in hidden)
         if not any(curve.x for curve in curves):
             return None
         lines = [
-            Line(made.ghost.x, made.ghost.y, "ghost", dashed=True),
-            Line(made.raw.x, made.raw.y, "raw"),
-            Line(made.train.x, made.train.y, "train", dashed=self.colourless, dash=LONG),
-            Line(made.validation.x, made.validation.y, "validation", dots=True),
+            ChartLine(made.ghost.x, made.ghost.y, "ghost", dashed=True),
+            ChartLine(made.raw.x, made.raw.y, "raw"),
+            ChartLine(made.train.x, made.train.y, "train", dashed=self.colourless, dash=LONG),
+            ChartLine(made.validation.x, made.validation.y, "validation", dots=True),
         ]
         lines = [line for line in lines if line.style.replace("raw", "train") not in hidden]
         floors = [floor for floor in self._floors if floor[2] not in hidden]
@@ -106,23 +106,23 @@ class RunDrawing:
             x_label=AXIS_LABELS[made.axis],
             levels=[Level(level, style, labels[style == "past"]) for _, level, style in floors],
             marks=marks,
-            top=usual_top(curves, low) if made.measure.lower and not made.log else float("inf"),
+            top=usual_top(curves, low) if made.measure.lower_is_better and not made.log else float("inf"),
             log=made.log,
             also_y=(0.0,) if made.measure is THROUGHPUT and span is None else (),
             span=span,
         )
         if canvas is not None:
             if self._has_gap:
-                shade(canvas, [Shade(*made.gap, "gap")])
-            grid(canvas)
+                shade_bands(canvas, [ShadedBand(*made.train_validation_gap, "gap")])
+            draw_grid(canvas)
         return canvas
 
-    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+    def title(self, width: int, style: str, zoomed: ChartCanvas | None = None) -> list[Cell]:
         """The measure and its legend, in the longest form that fits; zoomed, the part that is seen."""
-        made = self.made
+        made = self.picture
         name = tr(made.measure.name)
         if zoomed is not None:
-            name = tr("{name}, {part}", name=name, part=seen_part(made.axis, zoomed))
+            name = tr("{name}, {part}", name=name, part=zoomed_range_text(made.axis, zoomed))
         long = (
             tr("{name}, nats per {unit}", name=name, unit=tr(self.unit))
             if made.measure.key == "loss" and zoomed is None
@@ -146,8 +146,8 @@ class RunDrawing:
         return title_line(label, style, legend, width, gap)
 
     @property
-    def about(self) -> str:
-        made = self.made
+    def explanation(self) -> str:
+        made = self.picture
         drawn = {"floor": bool(made.floors), "★": made.best is not None, "ghost": bool(made.ghost.x)}
         named = {"ghost": tr("{name}, {means}", name=self.ghost, means=MEANS["ghost"])}
         words = ((word, named.get(word, MEANS[word])) for word, there in drawn.items() if there)
@@ -156,17 +156,17 @@ class RunDrawing:
 
     @property
     def _has_gap(self) -> bool:
-        return bool(self.made.train.x and self.made.validation.x) and not self.hidden & {"train", "validation"}
+        return bool(self.picture.train.x and self.picture.validation.x) and not self.hidden & {"train", "validation"}
 
     @property
     def _floors(self) -> list[tuple[str, float, str]]:
-        made = self.made
+        made = self.picture
         if len(made.floors) == 2:
             reachable, past = made.floors
             return [(tr("reachable floor"), reachable, "floor"), (WHOLE_PAST, past, "past")]
         return [(tr("floor"), level, "floor") for level in made.floors]
 
-    def _legend(self, made: Picture, form: int) -> list[Cell]:
+    def _legend(self, made: MeasureChart, form: int) -> list[Cell]:
         legend, brief = [], form >= BRIEF
         if made.train.x and made.measure is not THROUGHPUT:
             legend.append((f"{'╍' if self.colourless else '━'} {TRAIN}", "train"))
@@ -193,7 +193,7 @@ class RunDrawing:
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        made = self.made
+        made = self.picture
         if made.empty:
             return []
         named = {"train": made.train, "validation": made.validation}
@@ -220,7 +220,7 @@ class RunDrawing:
                     parts.append(cells_of(f"  {said}{value_text(made.measure, curve.y[index])}{at_its}", style))
             if sum(map(len, parts)) <= width:
                 break
-        return whole(parts, width)
+        return parts_that_fit(parts, width)
 
 
 class RunCharts(Horizontal):
@@ -229,11 +229,11 @@ class RunCharts(Horizontal):
     def __init__(self) -> None:
         super().__init__(id="charts")
         self.axis, self.smoothing, self.logarithmic = 0, "off", False  # the first an index
-        self.two = False  # whether there is room for both
+        self.wide = False  # whether there is room for both
         self.zoomed = False
         self._single = LOSS
         self._second: Measure | None = None  # as chosen; None: the most telling
-        self._of: tuple[RunRow | StudyRow | None, RunView | None, Ghost | None] = (None, None, None)
+        self._shown_data: tuple[RunRow | StudyRow | None, RunView | None, Ghost | None] = (None, None, None)
         self._first, self._beside = Chart(id="chart-first"), Chart(id="chart-second")
         self._drawn: dict[Chart, object] = {}
         self._hidden: frozenset[str] = frozenset()  # styles of what only the legends show
@@ -243,18 +243,18 @@ class RunCharts(Horizontal):
         yield self._beside
 
     @property
-    def cost(self) -> float:
-        return sum(chart.cost for chart in (self._first, self._beside) if chart.display)
+    def draw_seconds(self) -> float:
+        return sum(chart.draw_seconds for chart in (self._first, self._beside) if chart.display)
 
     @property
     def _both(self) -> bool:
-        return self.two and not self.zoomed and not isinstance(self._of[0], StudyRow)
+        return self.wide and not self.zoomed and not isinstance(self._shown_data[0], StudyRow)
 
     def show(self, row: RunRow | StudyRow | None, view: RunView | None, ghost: Ghost | None = None) -> None:
-        if row is None or self._of[0] is None or row.path != self._of[0].path:
+        if row is None or self._shown_data[0] is None or row.path != self._shown_data[0].path:
             self.show_all()
             self._hidden = frozenset(style for style in self._hidden if style in TOGGLED)
-        self._of = (row, view, ghost)
+        self._shown_data = (row, view, ghost)
         if not self._both and self._beside.has_focus:  # what is about to close cannot keep the focus
             self._first.focus()
         self._beside.display = self._both
@@ -267,24 +267,26 @@ class RunCharts(Horizontal):
 
     def _telling(self) -> Measure:
         """The second chart, unless another is chosen: perplexity says what the loss says."""
-        return next(measure for measure in (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2]) if known(measure, self._scores))
+        return next(
+            measure for measure in (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2]) if has_values(measure, self._scores)
+        )
 
     @property
     def _scores(self) -> Sequence[ValidationRecord]:
-        view = self._of[1]
+        view = self._shown_data[1]
         return view.validation if view is not None else ()
 
     def _draw_study(self, row: StudyRow) -> None:
         now = (row.path, row.version, self.axis, self.logarithmic, self._hidden)
         if self._drawn.get(self._first) != now:
             self._drawn[self._first] = now
-            made = study_losses(row.scores, AXES[self.axis], log=self.logarithmic)
+            made = study_loss_chart(row.scores, AXES[self.axis], log=self.logarithmic)
             drawing = OverlayDrawing(made, self._slots)
-            self._first.show(drawing, ALL_HIDDEN if drawing.all_hidden else made.waiting)
+            self._first.show(drawing, ALL_HIDDEN if drawing.all_hidden else made.placeholder)
 
     def _draw(self, chart: Chart, measure: Measure) -> None:
-        row, view, ghost = self._of
-        waiting = "" if not isinstance(row, RunRow) else nothing_yet(row, view)
+        row, view, ghost = self._shown_data
+        waiting = "" if not isinstance(row, RunRow) else why_no_curves(row, view)
         data = None if view is None else (view.path, view.version, view.floors)
         behind = None if ghost is None else (ghost.name, ghost.version)
         now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data, behind, self._hidden)
@@ -297,7 +299,7 @@ class RunCharts(Horizontal):
             probes = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances), self._slots)
             drawing, waiting = probes, ALL_HIDDEN if probes.all_hidden else waiting
         elif view is not None:
-            made = picture(
+            made = measure_chart(
                 measure,
                 view.train,
                 view.validation,
@@ -313,37 +315,37 @@ class RunCharts(Horizontal):
             waiting = waiting if made.empty else ALL_HIDDEN
         chart.show(drawing, waiting)
 
-    def turn_axis(self) -> None:
+    def next_axis(self) -> None:
         self.axis = (self.axis + 1) % len(AXES)
         self.show_all()
-        self.on_chart_pointed(Chart.Pointed(None))
-        self.show(*self._of)
+        self.on_chart_cursor_moved(Chart.CursorMoved(None))
+        self.show(*self._shown_data)
 
-    def turn_smoothing(self) -> str:
+    def next_smoothing(self) -> str:
         names = list(SMOOTHINGS)
         self.smoothing = names[(names.index(self.smoothing) + 1) % len(names)]
-        self.show(*self._of)
+        self.show(*self._shown_data)
         return self.smoothing
 
-    def turn_log(self) -> None:
+    def toggle_log(self) -> None:
         self.logarithmic = not self.logarithmic
-        self.show(*self._of)
+        self.show(*self._shown_data)
 
-    def turn_measure(self) -> None:
-        choice = [measure for measure in CHARTS[1 if self._both else 0 :] if known(measure, self._scores)]
+    def next_measure(self) -> None:
+        choice = [measure for measure in CHARTS[1 if self._both else 0 :] if has_values(measure, self._scores)]
         now = (self._second or self._telling()) if self._both else self._single
         chosen = choice[(choice.index(now) + 1) % len(choice)] if now in choice else choice[0]
         if self._both:
             self._second = chosen
         else:
             self._single = chosen
-        self.show(*self._of)
+        self.show(*self._shown_data)
 
     def zoom(self, on: bool) -> None:
         if on and self._both:
             self._single = (self._second or self._telling()) if self._beside.has_focus else LOSS
         self.zoomed = on
-        self.show(*self._of)
+        self.show(*self._shown_data)
         if on:
             self._first.focus()
 
@@ -352,7 +354,7 @@ class RunCharts(Horizontal):
         return frozenset(int(style[-1]) for style in self._hidden if style not in TOGGLED)
 
     @property
-    def part(self) -> bool:
+    def shows_part(self) -> bool:
         """Whether only a part of x is shown."""
         return any(chart.span is not None for chart in (self._first, self._beside))
 
@@ -375,9 +377,9 @@ class RunCharts(Horizontal):
         elif style not in TOGGLED:
             return
         self._hidden ^= {style}
-        self.show(*self._of)
+        self.show(*self._shown_data)
 
-    def on_chart_pointed(self, event: Chart.Pointed) -> None:
+    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
         event.stop()
         for chart in (self._first, self._beside):
-            chart.point_at(event.x)
+            chart.move_cursor(event.x)

@@ -9,16 +9,16 @@ from textual.events import MouseMove
 from textual.widgets import Static
 
 from engine.base.clean import clean_line
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr, trn
-from engine.runs.lineage import drawn
+from engine.runs.lineage import chain_text
 from engine.runs.reader import WAITING_FOR_SPACE
 from tui_transformer.lab.analysis.chart_lines import curve_of
-from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
-from tui_transformer.lab.records.badges import badge, explained, marked
+from tui_transformer.lab.formatting import BARS, done_at, duration, fit_to_width, memory, si_number
+from tui_transformer.lab.records.badges import badge, explain, mark_if_seen
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
-from tui_transformer.studio.shared.name_line import Places, name_at
+from tui_transformer.studio.shared.name_line import NameSpans, name_at
 from tui_transformer.studio.shared.panel import DOT
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
 
@@ -48,36 +48,38 @@ class RunHeader(Static):
     def __init__(self) -> None:
         super().__init__("", id="run-header")
         self._shown: Content | None = None
-        self._of: tuple[RunRow, RunView | None, str] | StudyRow | None = None
-        self._places: Places = []  # of the badges
+        self._shown_run: tuple[RunRow, RunView | None, str] | StudyRow | None = None
+        self._badge_spans: NameSpans = []  # of the badges
 
     def on_mouse_move(self, event: MouseMove) -> None:
         at = event.get_content_offset(self)
-        name = name_at(event, self, self._places) if at is not None and at.y == 0 else None
-        self.tooltip = Content(explained([name])) if name is not None else None
+        name = name_at(event, self, self._badge_spans) if at is not None and at.y == 0 else None
+        self.tooltip = Content(explain([name])) if name is not None else None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
         """Show a run and its pending command; redraw only if the text changes."""
-        self._of = row, view, pending
+        self._shown_run = row, view, pending
         width = max(30, self.content_size.width)
-        first, self._places = _first_line(row, view, pending, width)
+        first, self._badge_spans = _first_line(row, view, pending, width)
         lines = [first, _progress(row, view, width)]
         if view is not None and view.origin is not None:
-            origin = tr("from {shown}", shown=view.origin.shown)
-            chain = f"{drawn(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
+            origin = tr("from {shown}", shown=view.origin.label)
+            chain = f"{chain_text(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
             lineage = clean_line(chain if cell_len(clean_line(chain)) <= width else origin)
-            lines.append(Content.styled(fitted(lineage, width).rstrip(), COLOURS["dim"]))
+            lines.append(Content.styled(fit_to_width(lineage, width).rstrip(), COLOURS["dim"]))
         said = notice(row, view)
-        words = [part for line in said.text.splitlines() for part in broken(clean_line(line), width)]
+        words = [part for line in said.text.splitlines() for part in wrap_facts(clean_line(line), width)]
         lines += [Content.styled(line, COLOURS[said.style]) for line in words]
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(Content.styled(tr("damaged: {files}", files=listed(view.problems)), COLOURS["warning"]))
+            lines.append(
+                Content.styled(tr("damaged: {files}", files=comma_separated(view.problems)), COLOURS["warning"])
+            )
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
-        self._of, self._places = study, []
+        self._shown_run, self._badge_spans = study, []
         width = max(30, self.content_size.width)
         state = STATES.get(study.state, UNKNOWN)
         said = f"{state.sign} {tr(study.state)}"
@@ -95,14 +97,15 @@ class RunHeader(Static):
             text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
         lines = [first, _meter(study.share, text, state.style, width)]
         if study.elsewhere or study.waits_for:
-            words = broken(clean_line(DOT.join(_workers(study))), width)
+            words = wrap_facts(clean_line(DOT.join(_workers(study))), width)
             lines += [Content.styled(line, COLOURS["dim"]) for line in words]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
             lines.append(
                 Content.styled(
-                    clean_line(tr("failed: {runs}{more}", runs=listed(failed[:3]), more=more)), COLOURS["error"]
+                    clean_line(tr("failed: {runs}{more}", runs=comma_separated(failed[:3]), more=more)),
+                    COLOURS["error"],
                 )
             )
         keys = tr("space pauses all of its runs, s stops them") if study.live else tr("r resumes its unfinished runs")
@@ -121,13 +124,13 @@ class RunHeader(Static):
             self.update(shown)
 
     def on_resize(self) -> None:
-        if isinstance(self._of, StudyRow):
-            self.show_study(self._of)
-        elif self._of is not None:
-            self.show(*self._of)
+        if isinstance(self._shown_run, StudyRow):
+            self.show_study(self._shown_run)
+        elif self._shown_run is not None:
+            self.show(*self._shown_run)
 
 
-def broken(line: str, width: int) -> list[str]:
+def wrap_facts(line: str, width: int) -> list[str]:
     """A line of facts in as many lines as it takes, broken between two facts where that is possible."""
     lines: list[str] = []
     for fact in line.split(DOT):
@@ -136,7 +139,7 @@ def broken(line: str, width: int) -> list[str]:
     return lines
 
 
-def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, Places]:
+def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, NameSpans]:
     """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
     style = STATES.get(row.state, UNKNOWN)
     words = tr(row.state)
@@ -145,12 +148,15 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
         words = PHASES.get(row.phase, row.phase.replace("-", " "))
     state = f"{style.sign} {clean_line(pending or words)}"
     badges = [
-        (clean_line(marked(badge(n).word, seen=n in row.seen)) + "  ", COLOURS["dim"] if n in row.seen else _alarm(n))
+        (
+            clean_line(mark_if_seen(badge(n).word, seen=n in row.seen)) + "  ",
+            COLOURS["dim"] if n in row.seen else _alarm(n),
+        )
         for n in row.badges
     ]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
-        facts.append(tr("{n} parameters", n=short(view.parameters)))
+        facts.append(tr("{n} parameters", n=si_number(view.parameters)))
     if row.device:
         facts.append(f"{row.ranks} × {clean_line(row.device)}" if row.ranks > 1 else clean_line(row.device))
     fixed = cell_len(state) + sum(cell_len(text) for text, _ in badges) + 2
@@ -158,7 +164,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     while facts and cell_len(called) + sum(cell_len(fact) + 3 for fact in facts) + fixed > width:
         facts.pop()
     room = width - fixed - sum(cell_len(fact) + 3 for fact in facts)
-    called = fitted(called, max(2, room)).rstrip()
+    called = fit_to_width(called, max(2, room)).rstrip()
     left = Content.assemble((called, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
     right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
     gap = max(1, width - left.cell_length - right.cell_length)
@@ -177,7 +183,7 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
-            parts.append(tr("{short} tok/s", short=short(view.newest.tokens_per_second)))
+            parts.append(tr("{short} tok/s", short=si_number(view.newest.tokens_per_second)))
         if row.slowest is not None and row.behind is not None and row.behind >= BEHIND:
             parts.append(tr("rank {rank} is {seconds:.0f} ms behind", rank=row.slowest, seconds=1000 * row.behind))
         if row.state == "running" and row.step >= row.steps:
@@ -199,14 +205,14 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
 
 
-def now() -> datetime:
+def local_time() -> datetime:
     """The time of day where the machine is."""
     return datetime.now().astimezone()
 
 
 def _left(seconds: float) -> str:
     """`2:10 left, done at 14:32`."""
-    left, done = tr("{duration} left", duration=duration(seconds)), done_at(seconds, now())
+    left, done = tr("{duration} left", duration=duration(seconds)), done_at(seconds, local_time())
     return tr("{left}, {done}", left=left, done=done) if done else left
 
 
@@ -227,7 +233,7 @@ def _workers(study: StudyRow) -> list[str]:
     """`3 workers: node1 cuda:0, node2 cpu × 2`, what waits for them, and their pace."""
     where = [f"{host} {device} × {n}" if n > 1 else f"{host} {device}" for (host, device), n in study.workers.items()]
     workers, rest = sum(study.workers.values()), study.unclaimed
-    facts = [trn("{n} worker: {where}", "{n} workers: {where}", workers, where=listed(where))] if where else []
+    facts = [trn("{n} worker: {where}", "{n} workers: {where}", workers, where=comma_separated(where))] if where else []
     facts += [trn("{n:,} run waiting for a worker", "{n:,} runs waiting for a worker", rest)] if rest > 0 else []
     facts += [tr("workers queued in Slurm: {why}", why=study.waits_for)] if study.waits_for else []
     return [*facts, *([tr("{n:.3g} runs an hour", n=study.per_hour)] if study.per_hour is not None else [])]
@@ -260,23 +266,23 @@ class Gauges(Static):
     def __init__(self) -> None:
         super().__init__("", id="gauges")
         self.tooltip = ABOUT
-        self._of: tuple[RunRow, RunView] | None = None
-        self._seen: object = None
+        self._shown_run: tuple[RunRow, RunView] | None = None
+        self._shown_key: object = None
 
     def show(self, row: RunRow, view: RunView | None) -> None:
-        """Show a run's; redraw only for a new record."""
+        """Show a run's gauges; redraw only for a new record."""
         seen = (row.path, row.device, row.step, None if view is None else view.version, self.content_size)
-        if seen != self._seen:
-            self._seen = seen
-            self._of = (row, view) if view is not None else None
+        if seen != self._shown_key:
+            self._shown_key = seen
+            self._shown_run = (row, view) if view is not None else None
             self.on_resize()
 
     def on_resize(self) -> None:
         width = self.content_size.width
-        if self._of is None or self._of[1].newest is None or width < 20:
+        if self._shown_run is None or self._shown_run[1].newest is None or width < 20:
             self.update("")
             return
-        row, view = self._of
+        row, view = self._shown_run
         each = (width - GAP * 3) // 4 if width >= ROOMY else (width - GAP) // 2
         words = each if width >= ROOMY else each - LEAST_PICTURE
         made = [gauge(row, view, words) for gauge in (_rate, _gradient, _load, _memory)]
@@ -291,7 +297,7 @@ class Gauges(Static):
         self.update(Content("\n").join(lines))
 
 
-Picture = Callable[[int], Content]  # in so many columns
+GaugePicture = Callable[[int], Content]  # in so many columns
 
 
 def _label(name: str, value: str) -> Content:
@@ -307,7 +313,7 @@ def _bars(values: Sequence[float], high: float) -> str:
     return "".join(BARS[round(min(1.0, max(0.0, value / high)) * (len(BARS) - 1))] for value in values)
 
 
-def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """The learning rate over the whole run, with a mark where it is now."""
 
     def picture(room: int) -> Content:
@@ -324,7 +330,7 @@ def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
     return _label(tr("learning rate") if width >= 22 else tr("lr"), "–" if now is None else f"{now:.2g}"), picture
 
 
-def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """The gradient's norm lately, as bars from zero."""
 
     def picture(room: int) -> Content:
@@ -336,14 +342,14 @@ def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]
     return _label(tr("gradient norm") if width >= 22 else tr("grad"), "–" if now is None else f"{now:.3g}"), picture
 
 
-def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """How busy the device is, of 100 %."""
     now = view.newest.device_load if view.newest is not None else None
     name = "CPU" if row.device.startswith(MACHINE) or not row.device else "GPU"
     return _label(name, "–" if now is None else f"{now:.0%}"), _share_of_all(now, "$primary")
 
 
-def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """What is in use, of what the machine has; a GPU's total is not recorded."""
     now = view.newest.memory_bytes if view.newest is not None else None
     total = view.memory_total if row.device.startswith(MACHINE) else None
@@ -360,7 +366,7 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
     return _label(whose, value), _share_of_all(share, colour)
 
 
-def _share_of_all(share: float | None, colour: str) -> Picture:
+def _share_of_all(share: float | None, colour: str) -> GaugePicture:
     if share is None:
         return lambda room: Content("")
     return lambda room: Content.assemble(*_filled(share, room, colour)) if room >= 4 else Content("")

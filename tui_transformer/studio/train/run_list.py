@@ -11,21 +11,21 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.language import trn
-from tui_transformer.lab.design.draft import shown
-from tui_transformer.lab.formatting import duration, fitted, middle
-from tui_transformer.lab.records.badges import SIGNS, badge, explained, marked
+from tui_transformer.lab.design.draft import format_value
+from tui_transformer.lab.formatting import duration, elide_middle, fit_to_width
+from tui_transformer.lab.records.badges import SIGNS, badge, explain, mark_if_seen
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
-Part = tuple[str, str]  # text, style
+StyledPart = tuple[str, str]  # text, style
 TRAIN_LOSS = "t"  # precedes a loss other than validation
 ROOMY = 30  # least columns for a study's bar
 BAR = 4  # its columns
 INDENT = "  "
 
 
-def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
+def run_line(row: RunRow, width: int, *, inside: bool) -> list[StyledPart]:
     """Return the parts of a run's line in `width` columns; `inside`: under its study, whose name it need not repeat.
 
     The loss always stays, and a badge or a state is a word as long as the whole name fits, else a sign.
@@ -46,12 +46,12 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
     if row.badges:
         unseen = [name for name in row.badges if name not in row.seen]
         worst = badge(unseen[0] if unseen else row.badges[0])
-        long = clean_line(marked(worst.word, seen=not unseen))
+        long = clean_line(mark_if_seen(worst.word, seen=not unseen))
         word = long if cell_len(name) + cell_len(long) + 1 <= room else SIGNS[worst.severity]
         style = worst.severity if unseen else "dim"
     elif score and not row.live and cell_len(name) + cell_len(word) + 1 > room:
         word = ""  # the sign before the name says it
-    name = middle(name, room - (cell_len(word) + 1 if word else 0))
+    name = elide_middle(name, room - (cell_len(word) + 1 if word else 0))
     return [
         (lead, state.style),
         (name, "name"),
@@ -61,15 +61,15 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
     ]
 
 
-def badges_at(row: RunRow, width: int, x: int, *, inside: bool) -> str:
+def badges_tooltip(row: RunRow, width: int, x: int, *, inside: bool) -> str:
     """What the badges of a run's line mean, if column `x` of it is over the one that stands for them; else ""."""
     if not row.badges:
         return ""
     lead, name, shown, *_ = (cell_len(text) for text, _ in run_line(row, width, inside=inside))
-    return explained(row.badges) if lead + name < x < lead + name + shown else ""
+    return explain(row.badges) if lead + name < x < lead + name + shown else ""
 
 
-def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
+def study_line(study: StudyRow, width: int, *, opened: bool) -> list[StyledPart]:
     """`▾ demo-study 5/12 ▰▰▱▱ 2:10`: runs that have finished, progress, and the time left or why none is.
 
     Of one with workers on other machines, `▾ demo-study 5/12 3 workers 2:10`, where there is room.
@@ -83,7 +83,7 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
     workers = " " + trn("{n} worker", "{n} workers", study.workers.total()) if study.elsewhere else ""
     fits = cell_len(name + tail + workers + word) + 5 <= width
     tail += workers if workers and fits else bar
-    name = middle(name, width - 4 - cell_len(tail) - cell_len(word) - 1)
+    name = elide_middle(name, width - 4 - cell_len(tail) - cell_len(word) - 1)
     return [
         (f" {'▾' if opened else '▸'} ", state.style),
         (name, "name"),
@@ -98,8 +98,8 @@ def settings_text(settings: Sequence[tuple[str, Any]], width: int, dim: str) -> 
     for key, value in settings:
         section, _, name = key.rpartition(".")
         label = (name if section in ("", "model", "train") else f"{section} {name}").replace("_", " ")
-        said = clean_line(shown(value))
-        said = fitted(said, max(8, width - cell_len(label) - 1)).strip()
-        text.append(fitted(label, max(0, width - cell_len(said) - 1)), dim).append(f" {said}\n")
+        said = clean_line(format_value(value))
+        said = fit_to_width(said, max(8, width - cell_len(label) - 1)).strip()
+        text.append(fit_to_width(label, max(0, width - cell_len(said) - 1)), dim).append(f" {said}\n")
     text.rstrip()
     return text

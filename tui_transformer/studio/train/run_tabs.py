@@ -14,12 +14,12 @@ from engine.base.clean import clean_line
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.measures import probe_name
-from engine.runs.records import WrittenRow
-from tui_transformer.lab.formatting import about, bar, fitted
+from engine.runs.records import ModelOutput
+from tui_transformer.lab.formatting import bar, fit_to_width, rough_duration
 from tui_transformer.lab.records.badges import SIGNS, badge, worst_first
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.shared.keys import KEYS
-from tui_transformer.studio.shared.name_line import NameLine, Places
+from tui_transformer.studio.shared.keys import COMMAND_KEYS
+from tui_transformer.studio.shared.name_line import NameLine, NameSpans
 
 TABS = english("samples"), english("checks"), english("log")
 DIM = "$foreground 65%"
@@ -86,7 +86,7 @@ class RunTabs(Vertical):
     def __init__(self) -> None:
         super().__init__(id="run-tabs")
         self.tab = TABS[0]
-        self.two = False  # whether another fits beside it
+        self.wide = False  # whether another fits beside it
         self._line = NameLine(self._names, self.choose, id="tab-line")
         self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
         self._row: RunRow | None = None
@@ -119,7 +119,7 @@ class RunTabs(Vertical):
     @property
     def _other(self) -> str:
         """The text beside the chosen one; "" if there is no room for it."""
-        return ("checks" if self.tab != "checks" else "samples") if self.two else ""
+        return ("checks" if self.tab != "checks" else "samples") if self.wide else ""
 
     @property
     def _unseen(self) -> tuple[str, ...]:
@@ -131,13 +131,13 @@ class RunTabs(Vertical):
             name for finding in self._view.findings if (name := finding.badge) is not None and name in left
         )
 
-    def _tabs(self, line: Content = Content()) -> tuple[Content, Places]:
+    def _tabs(self, line: Content = Content()) -> tuple[Content, NameSpans]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
         places = []
         for name in TABS:
             start, other = line.cell_length, name == self._other
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
-            line = Content.assemble(line, (f"{tr(name)} ", style), (KEYS[name], DIM))
+            line = Content.assemble(line, (f"{tr(name)} ", style), (COMMAND_KEYS[name], DIM))
             if name == "checks" and (unseen := self._unseen):
                 severity = badge(unseen[0]).severity
                 line = Content.assemble(line, (f" {SIGNS[severity]}{len(unseen)}", STYLES[severity]))
@@ -145,7 +145,7 @@ class RunTabs(Vertical):
             line = Content.assemble(line, ("  ", ""))
         return line, places
 
-    def _names(self, width: int) -> tuple[Content, Places]:
+    def _names(self, width: int) -> tuple[Content, NameSpans]:
         """A line with the tabs' names; while a text has the focus, how to scroll it."""
         line, places = self._tabs(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
@@ -171,9 +171,9 @@ class RunTabs(Vertical):
 
 def _no_samples(view: RunView) -> str:
     """`first sample at step 700 (in about 30 s)`."""
-    if view.over:
+    if view.is_finished:
         return tr("no samples were written")
-    soon = tr(" (in about {about})", about=about(view.sample_in)) if view.sample_in is not None else ""
+    soon = tr(" (in about {about})", about=rough_duration(view.sample_in)) if view.sample_in is not None else ""
     if view.sample_at:
         return tr("first sample at step {step:,}{soon}", step=view.sample_at, soon=soon)
     return tr("first sample at the end{soon}", soon=soon)
@@ -195,7 +195,7 @@ def samples_text(view: RunView) -> Content:
     return Content("\n\n").join(parts)
 
 
-def _translation(row: WrittenRow) -> Content:
+def _translation(row: ModelOutput) -> Content:
     source, reference, written = clean_line(row.source), clean_line(row.reference), clean_line(row.text)
     exact = bool(reference) and written.strip() == reference.strip()
     lines = [
@@ -213,7 +213,7 @@ def checks_text(view: RunView) -> Content:
     lines = []
     for finding in view.findings:
         style = STYLES[finding.style]
-        words = (clean_line(finding.words), "" if finding.fine else style)
+        words = (clean_line(finding.words), "" if finding.is_ok else style)
         why = tr(": {why}", why=clean_line(finding.why))
         lines.append(Content.assemble((f"{finding.sign} ", style), words, (why, DIM)))
     if view.probes:
@@ -226,11 +226,11 @@ def checks_text(view: RunView) -> Content:
                 chance = " " * cell_len(chance)
             lines.append(
                 Content.assemble(
-                    f"{fitted(name, width)}  ",
-                    (bar(probe.right, BAR).ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
-                    (f" {probe.right:>4.0%}", "bold"),
+                    f"{fit_to_width(name, width)}  ",
+                    (bar(probe.accuracy, BAR).ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
+                    (f" {probe.accuracy:>4.0%}", "bold"),
                     (tr(" of {places}", places=f"{probe.places:>{counted},}") if probe.places else "", DIM),
-                    (f"  {chance}  {tr(clean_line(probe.what))}", DIM),
+                    (f"  {chance}  {tr(clean_line(probe.description))}", DIM),
                 )
             )
     return Content("\n").join(lines)
@@ -241,7 +241,7 @@ def log_text(view: RunView) -> Content:
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
         said = f"  {clean_line(told(event.text))}" if event.text else ""
-        head = (f"{time}  {fitted(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
+        head = (f"{time}  {fit_to_width(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
         lines.append(Content.assemble(head, (EVENTS.get(event.event) or clean_line(event.event), "bold"), said))
     if view.log:
         lines += [Content.styled("log.txt", DIM)] if lines else []

@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.data.synthetic.draws import Draws, Weighted, until
+from engine.data.synthetic.draws import Draws, Weighted, draw_until
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.lexicon import Adjective, Case, Modal, Noun, Time, Verb
 
@@ -67,7 +67,7 @@ class Clause:
 # --- drawing nominals
 
 Shape = tuple[str, bool]  # determiner, and whether it is plural
-_MINE = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].split()))
+_POSSESSIVES = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].split()))
 
 
 def _shapes(table: str) -> Weighted[Shape]:
@@ -77,18 +77,18 @@ def _shapes(table: str) -> Weighted[Shape]:
     )
 
 
-_COUNTABLE, _MASS, _NOBODYS, _KIN, _PARENT, _PLACE, NEW, KNOWN = (
+_COUNTABLE, _MASS, _UNOWNED, _KIN, _PARENT, _PLACE, INDEFINITE_SHAPES, DEFINITE_SHAPES = (
     _shapes(table) for table in ("countable", "mass", "nobodys", "kin", "parent", "place", "new", "known")
 )
 _PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
 # Nobody sees himself here: that would need a reflexive.
-_ONESELF = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}
+_REFLEXIVE_OBJECTS = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}
 _SUBJECT_KIND = Weighted(("pronoun", 42), ("name", 9), ("noun", 49))
 
 _PEOPLE = lexicon.of_kinds("person", "kin")
 _CREATURES = lexicon.of_kinds("person", "kin", "animal")
-FAR = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
-_FAR_PLACES = tuple(place for place in lexicon.PLACES if place[0] in FAR)
+FAR_NOUNS = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
+_FAR_PLACES = tuple(place for place in lexicon.PLACES if place[0] in FAR_NOUNS)
 _NAMES = tuple(lexicon.NAMES)
 _P_ADJECTIVE = {"subject": 0.5, "object": 0.55}
 
@@ -100,7 +100,7 @@ def _shapes_of(noun: Noun) -> Weighted[Shape]:
         return _KIN if noun.plural else _PARENT
     if noun.mass:
         return _MASS
-    return _NOBODYS if noun in lexicon.NOBODYS else _COUNTABLE
+    return _UNOWNED if noun in lexicon.UNOWNED else _COUNTABLE
 
 
 def draw_phrase(
@@ -109,9 +109,9 @@ def draw_phrase(
     """Return a noun phrase with a determiner of these `shapes`, else the noun's; `role`: the odds of an adjective."""
     noun = draws.pick(nouns)
     while True:
-        determiner, plural = draws.weighted(shapes or _shapes_of(noun))
+        determiner, plural = draws.pick_weighted(shapes or _shapes_of(noun))
         if determiner == "own":
-            determiner = draws.weighted(_MINE)
+            determiner = draws.pick_weighted(_POSSESSIVES)
         if determiner not in without:
             break
     adjectives = lexicon.ADJECTIVES_OF[noun]
@@ -120,16 +120,16 @@ def draw_phrase(
 
 
 def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = ()) -> Nominal:
-    kind = draws.weighted(_SUBJECT_KIND)
+    kind = draws.pick_weighted(_SUBJECT_KIND)
     if kind == "pronoun":
-        return Pronoun(draws.weighted(_PRONOUNS))
+        return Pronoun(draws.pick_weighted(_PRONOUNS))
     if kind == "name":
         return Name(draws.pick(_NAMES))
     return draw_phrase(draws, _CREATURES if animals else _PEOPLE, "subject", ("", *without))
 
 
 def draw_object_pronoun(draws: Draws, subject: Nominal) -> Pronoun:
-    oneself = _ONESELF.get(subject.name, ()) if isinstance(subject, Pronoun) else ()
+    oneself = _REFLEXIVE_OBJECTS.get(subject.name, ()) if isinstance(subject, Pronoun) else ()
     return Pronoun(draws.pick([name for name in _PRONOUNS.options if name not in oneself]))
 
 
@@ -141,9 +141,9 @@ def draw_object(draws: Draws, verb: Verb, subject: Nominal, without: Sequence[st
     can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
     if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
-    shapes = NEW if "some" in verb.traits else None
+    shapes = INDEFINITE_SHAPES if "some" in verb.traits else None
     draw = lambda: draw_phrase(draws, verb.objects, "object", without, shapes)
-    return until(draw, lambda phrase: phrase.noun is not noun_of(subject))
+    return draw_until(draw, lambda phrase: phrase.noun is not noun_of(subject))
 
 
 def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = None) -> Nominal:
@@ -153,7 +153,7 @@ def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = 
     if draws.chance(0.15):
         return Name(draws.pick([name for name in _NAMES if Name(name) != subject]))
     draw = lambda: draw_phrase(draws, _PEOPLE, "subject", ("a", "no", "two", ""))
-    return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
+    return draw_until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
 
 def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
@@ -164,7 +164,7 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     noun, english, where, to = draws.pick(_FAR_PLACES if far else lexicon.PLACES)
     determiner = "the"
     if draws.chance(0.25):
-        determiner = draws.weighted(_MINE) if noun not in lexicon.NOBODYS and draws.chance(0.7) else "this"
+        determiner = draws.pick_weighted(_POSSESSIVES) if noun not in lexicon.UNOWNED and draws.chance(0.7) else "this"
     adjectives = lexicon.ADJECTIVES_OF[noun]
     adjective = draws.pick(adjectives) if draws.chance(0.2) else None
     phrase = NounPhrase(noun, determiner, False, adjective)
@@ -196,11 +196,11 @@ VERBS_BY_FRAME = {frame: [verb for verb in lexicon.VERBS if verb.frame == frame]
 
 
 def draw_verb(draws: Draws) -> Verb:
-    return draws.pick(VERBS_BY_FRAME[draws.weighted(_BY_FRAME)])
+    return draws.pick(VERBS_BY_FRAME[draws.pick_weighted(_BY_FRAME)])
 
 
 def draw_dynamic_verb(draws: Draws) -> Verb:
-    return until(lambda: draw_verb(draws), lambda verb: "timeless" not in verb.traits)
+    return draw_until(lambda: draw_verb(draws), lambda verb: "timeless" not in verb.traits)
 
 
 def draw_clause(
@@ -231,7 +231,7 @@ def draw_clause(
     if tense is None:
         tenses = _STATE_TENSES if "timeless" in traits else _EVENT_TENSES if "event" in traits else _TENSES
         # "Every day" and "often" fit neither a negation nor a question.
-        tense = until(lambda: draws.weighted(tenses), lambda drawn: drawn != "habit" or not (negated or gap))
+        tense = draw_until(lambda: draws.pick_weighted(tenses), lambda drawn: drawn != "habit" or not (negated or gap))
         if tense == "modal":
             modal = draws.pick(lexicon.MODALS)
             tense = "modal past" if modal.preterite and draws.chance(0.3) else "modal"
@@ -240,7 +240,7 @@ def draw_clause(
     if subject is None:
         unfit = ("a", "no", "two") if gap else ("no", "two") if negated else ()
         about_me = Pronoun("I") if gap and modal is None else None  # nobody asks what they themselves do
-        subject = until(lambda: draw_subject(draws, "a" in traits, unfit), lambda drawn: drawn != about_me)
+        subject = draw_until(lambda: draw_subject(draws, "a" in traits, unfit), lambda drawn: drawn != about_me)
     without: tuple[str, ...] = ("no", "two") if negated else ("no",) if gap or tense == "habit" else ()
     if isinstance(subject, NounPhrase) and subject.determiner == "no":
         without = ("no", *without)
@@ -268,7 +268,7 @@ def draw_clause(
     if room > 0 and draws.chance(_P_CIRCUMSTANCE):
         fitting = [preposition for preposition in ("with", "by", "for") if preposition in traits]
         preposition = draws.pick(fitting) if fitting else ""
-        near = place is not None and noun_of(place.nominal) not in FAR
+        near = place is not None and noun_of(place.nominal) not in FAR_NOUNS
         if preposition == "by" and not near:  # nobody takes the train to the kitchen
             circumstance = Adverbial("by", "mit", "dative", draws.pick(_VEHICLES))
         elif preposition == "with":

@@ -59,7 +59,7 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE, languages: Sequence[str] =
     splits: dict[str, list[Sentence]] = {name: [] for name in SPLITS}
     splits["train"] += PHRASES * PHRASE_REPEATS
     sources = {phrase.source for phrase in PHRASES}
-    split_of_target = {phrase.to(language): "train" for phrase in PHRASES for language in languages}
+    split_of_target = {phrase.translation(language): "train" for phrase in PHRASES for language in languages}
     words: set[tuple[str, str]] = set()  # language and words of the training split
     while len(sources) < size + len(PHRASES):
         sentence = draw_sentence(draws)
@@ -67,7 +67,7 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE, languages: Sequence[str] =
         if sentence.source in sources:
             continue
         own_words = {("English", word) for word in re.findall(r"\w+", sentence.source)}
-        targets = [sentence.to(language) for language in languages]
+        targets = [sentence.translation(language) for language in languages]
         for language, target in zip(languages, targets, strict=True):
             own_words |= {(language, word) for word in re.findall(r"\w+", target)}
         # Two English sentences may share a translation; they stay together, or training would show the answer.

@@ -20,7 +20,7 @@ _ROWS = {
 }
 WORDS: dict[str, str] = _TABLES["words"]
 EVERYDAY: list[str] = _TABLES["everyday"]
-_OWN: dict[str, str] = _TABLES["own"]
+_POSSESSIVES: dict[str, str] = _TABLES["own"]
 _INDEFINITE = {"a": "een", "no": "geen", "": "", "which": "welk"}  # no adjective ending after these before a het-word
 
 _MIDDLE_FIELD = (
@@ -72,7 +72,7 @@ def _noun_phrase(phrase: NounPhrase, address: Address) -> str:
     if determiner == "your":
         determiner = f"your:{address}"
     said = {
-        **_INDEFINITE | _OWN,
+        **_INDEFINITE | _POSSESSIVES,
         "the": "het" if het else "de",
         "this": "dit" if het else "deze",
         "which": "welk" if het else "welke",
@@ -87,7 +87,7 @@ def adverbial(of: Adverbial, address: Address) -> str:
     return WORDS[of.english] + (f" {nominal(of.nominal, PREPOSITIONAL, address)}" if of.nominal else "")
 
 
-def _liked(verb: _Verb, about: Nominal | None) -> str:
+def _verb_complement(verb: _Verb, about: Nominal | None) -> str:
     """Return the word before the verb, if it has one: nodig hebben, leuk vinden, but lekker vinden of food."""
     word = next((trait for trait in ("leuk", "nodig", "in_slaap") if trait in verb.traits), "").replace("_", " ")
     food = isinstance(about, NounPhrase) and about.noun.kind in ("food", "drink")
@@ -154,12 +154,12 @@ def _middle(clause: Clause, verb: _Verb, address: Address, front: str, about: No
         found["company"] = adverbial(clause.circumstance, address)
     if clause.place and front != "place":
         found["early place" if "new" in found else "place"] = adverbial(clause.place, address)
-    if word := _liked(verb, about or thing if not isinstance(thing, Adjective) else None):
+    if word := _verb_complement(verb, about or thing if not isinstance(thing, Adjective) else None):
         found["predicate"] = word
     return [found[role] for role in _MIDDLE_FIELD if role in found]
 
 
-def _of(verb: Verb) -> _Verb:
+def _dutch_verb(verb: Verb) -> _Verb:
     return _verb(verb.prefix + verb.infinitive)
 
 
@@ -179,7 +179,7 @@ def question(clause: Clause, address: Address, asked: str | Nominal = "") -> str
         goal = asked == "where" and "to" in clause.verb.traits
         opening = WORDS.get(asked, asked)
         return _main(clause, address, opening, "", ("naartoe",) if goal else (), goal=goal)
-    preposition = _of(clause.verb).preposition
+    preposition = _dutch_verb(clause.verb).preposition
     opening = nominal(asked, PREPOSITIONAL, address)
     if preposition and asked == Pronoun("what"):
         return _main(clause, address, "waar", "", (preposition,), asked)
@@ -195,13 +195,13 @@ def _main(
     about: Nominal | None = None,
     goal: bool = False,
 ) -> str:
-    verb = _of(clause.verb)
+    verb = _dutch_verb(clause.verb)
     finite, prefix, rest = _finite(clause, verb, address, front != "subject", goal or clause.place is not None)
     middle = _middle(clause, verb, address, front, about)
     return " ".join(filter(None, (opening, finite, *middle, *last, prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
-    verb = _of(clause.verb)
+    verb = _dutch_verb(clause.verb)
     finite, prefix, rest = _finite(clause, verb, address, False, clause.place is not None)
     return " ".join(filter(None, (conjunction, *_middle(clause, verb, address, "", None), prefix + finite, rest)))

@@ -17,7 +17,7 @@ _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  #
 _DER_WORDS = {"this": "dies", "which": "welch"}
 _EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 _YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
-_UNBENT = {"": "", "two": "zwei"}
+_UNINFLECTED = {"": "", "two": "zwei"}
 
 _MIDDLE_FIELD = (
     *("subject", "pronoun", "dative pronoun", "dative", "known", "time"),
@@ -48,8 +48,8 @@ def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
 def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
     """Return a determiner's form and the ending of an adjective after it: one of them must show the case."""
     strong, weak = lexicon.STRONG[case][column], lexicon.WEAK[case][column]
-    if english in _UNBENT:
-        return _UNBENT[english], strong
+    if english in _UNINFLECTED:
+        return _UNINFLECTED[english], strong
     if english == "the":
         return lexicon.DEFINITE[case][column], weak
     if english in _DER_WORDS:

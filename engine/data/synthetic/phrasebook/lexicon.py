@@ -137,17 +137,17 @@ def of_kinds(*kinds: str) -> tuple[Noun, ...]:
     return tuple(noun for noun in NOUNS if noun.kind in kinds or noun.english in kinds)
 
 
-def _what_it_is(noun: Noun) -> set[str]:
+def _noun_kinds(noun: Noun) -> set[str]:
     adult = noun.kind == "person" and noun.english not in ("child", "boy", "girl")
     return {noun.english, noun.kind, *(["adult"] if adult else [])}
 
 
-NOBODYS = frozenset(of_kinds(*_TABLES["nobodys"].split()))
+UNOWNED = frozenset(of_kinds(*_TABLES["nobodys"].split()))
 ADJECTIVES = tuple(
     Adjective(english, german, german if stem == "-" else stem, frozenset(kinds))
     for english, german, stem, *kinds in (line.split() for line in _TABLES["adjectives"].splitlines())
 )
-ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _what_it_is(noun)) for noun in NOUNS}
+ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _noun_kinds(noun)) for noun in NOUNS}
 FAMILIES = tuple(
     frozenset(adjective for adjective in ADJECTIVES if adjective.english in family.split())
     for family in _TABLES["families"]

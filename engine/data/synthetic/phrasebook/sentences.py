@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from engine.data.synthetic.draws import Draws, Weighted, until
+from engine.data.synthetic.draws import Draws, Weighted, draw_until
 from engine.data.synthetic.phrasebook import dutch, english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import (
-    KNOWN,
-    NEW,
+    DEFINITE_SHAPES,
+    INDEFINITE_SHAPES,
     VERBS_BY_FRAME,
     Clause,
     Name,
@@ -42,7 +42,7 @@ class Sentence:
     clauses: tuple[Clause, ...] = ()  # what it says
     dutch: str = ""
 
-    def to(self, language: str) -> str:
+    def translation(self, language: str) -> str:
         return self.dutch if language == "nl" else self.target
 
     @property
@@ -51,7 +51,7 @@ class Sentence:
         return next(((verb.lemma, noun.english) for verb, noun in pairs if noun is not None), None)
 
 
-def _stated(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
+def _statement_sentence(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
     """Return one clause as a statement; `front`: "subject", "time" or "place" opens it."""
     told, erzaehlt = english.statement(clause, front), german.statement(clause, address, front)
     return Sentence(
@@ -59,7 +59,9 @@ def _stated(clause: Clause, address: Address, front: str = "subject", mark: str 
     )
 
 
-def _asked(clause: Clause, address: Address, word: str = "", wort: str = "", about: Nominal | None = None) -> Sentence:
+def _question_sentence(
+    clause: Clause, address: Address, word: str = "", wort: str = "", about: Nominal | None = None
+) -> Sentence:
     """Return one clause as a question, with an English and a German question word, or `about` an object."""
     asked, gefragt = english.question(clause, word), german.question(clause, address, wort)
     gevraagd = dutch.question(clause, address, about or word)
@@ -69,7 +71,7 @@ def _asked(clause: Clause, address: Address, word: str = "", wort: str = "", abo
 # --- one main clause
 
 # Things found in a place; outdoors, only living things.
-_FINDS = tuple(
+_EXISTENTIAL_NOUNS = tuple(
     noun
     for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
     if not noun.mass
@@ -77,84 +79,84 @@ _FINDS = tuple(
 _BELONGINGS = tuple(
     noun
     for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
-    if noun not in lexicon.NOBODYS
+    if noun not in lexicon.UNOWNED
 )
-_ALIVE = ("person", "animal")
-_BEING = Weighted(("present", 3), ("past", 1))
+_LIVING_KINDS = ("person", "animal")
+_COPULA_TENSES = Weighted(("present", 3), ("past", 1))
 
 
 def statement(draws: Draws, address: Address) -> Sentence:
     """The woman is buying a red hat. · Die Frau kauft einen roten Hut."""
-    return _stated(draw_clause(draws), address)
+    return _statement_sentence(draw_clause(draws), address)
 
 
 def negation(draws: Draws, address: Address) -> Sentence:
     """I do not have a dog. · Ich habe keinen Hund."""
-    return _stated(draw_clause(draws, negated=True), address)
+    return _statement_sentence(draw_clause(draws, negated=True), address)
 
 
 def modal(draws: Draws, address: Address) -> Sentence:
     """I can see the dog. · Ich kann den Hund sehen."""
     clause = draw_clause(draws, need="time" if draws.chance(0.3) else "", tense="modal", verb=draw_dynamic_verb(draws))
-    return _stated(clause, address)
+    return _statement_sentence(clause, address)
 
 
 def time_first(draws: Draws, address: Address) -> Sentence:
     """Yesterday Paul visited the doctor. · Gestern hat Paul den Arzt besucht."""
-    return _stated(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
+    return _statement_sentence(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
 
 
 def place_first(draws: Draws, address: Address) -> Sentence:
     """In the garden the child is playing. · Im Garten spielt das Kind."""
-    return _stated(draw_clause(draws, need="place"), address, "place")
+    return _statement_sentence(draw_clause(draws, need="place"), address, "place")
 
 
 def copula(draws: Draws, address: Address) -> Sentence:
     """My brother is not tired. · Mein Bruder ist nicht müde."""
-    return _stated(_being(draws, negated=draws.chance(0.3)), address)
+    return _statement_sentence(_copula_clause(draws, negated=draws.chance(0.3)), address)
 
 
 def copula_question(draws: Draws, address: Address) -> Sentence:
     """Is the coffee cold? · Ist der Kaffee kalt?"""
-    return _asked(_being(draws), address)
+    return _question_sentence(_copula_clause(draws), address)
 
 
-def _being(draws: Draws, negated: bool = False) -> Clause:
+def _copula_clause(draws: Draws, negated: bool = False) -> Clause:
     if draws.chance(0.5):
         subject: Nominal = draw_subject(draws, animals=True, without=("a", "no", "two"))
     else:
         subject = draw_phrase(draws, lexicon.NOUNS, "subject", ("a", "no", "two", ""))
     predicate = draw_adjective(draws, subject)
-    return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
+    return Clause(subject, lexicon.SEIN, draws.pick_weighted(_COPULA_TENSES), predicate=predicate, negated=negated)
 
 
 def that_is(draws: Draws, address: Address) -> Sentence:
     """That is a good book. · Das ist ein gutes Buch."""
     draw = lambda: draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
-    what = until(draw, lambda what: not what.plural)
+    what = draw_until(draw, lambda what: not what.plural)
     clause = Clause(Pronoun("that"), lexicon.SEIN, "present", predicate=what, negated=draws.chance(0.25))
     asks = not clause.negated and draws.chance(0.3)
-    return (_asked if asks else _stated)(clause, address)
+    return (_question_sentence if asks else _statement_sentence)(clause, address)
 
 
 def existential(draws: Draws, address: Address) -> Sentence:
     """There is a cat in the kitchen. · In der Küche ist eine Katze."""
-    what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
+    what = draw_phrase(draws, _EXISTENTIAL_NOUNS, "object", ("",), INDEFINITE_SHAPES)
     place = draw_place(draws, goal=False)
-    while (where := noun_of(place.nominal)) is None or (where.kind == "place" and what.noun.kind not in _ALIVE):
+    while (where := noun_of(place.nominal)) is None or (where.kind == "place" and what.noun.kind not in _LIVING_KINDS):
         place = draw_place(draws, goal=False)
-    clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
+    clause = Clause(what, lexicon.SEIN, draws.pick_weighted(_COPULA_TENSES), place=place)
     told, erzaehlt = english.question(clause, "there"), german.statement(clause, address, "place")
     return Sentence(f"{told}.", f"{erzaehlt}.", clauses=(clause,), dutch=f"{dutch.question(clause, address, 'er')}.")
 
 
 def belonging(draws: Draws, address: Address) -> Sentence:
     """This key belongs to the old woman. · Dieser Schlüssel gehört der alten Frau."""
-    what = draw_phrase(draws, _BELONGINGS, "object", shapes=KNOWN)
+    what = draw_phrase(draws, _BELONGINGS, "object", shapes=DEFINITE_SHAPES)
     owner = draw_recipient(draws, what)
     clause = Clause(what, lexicon.GEHOEREN, "present", object=owner, negated=draws.chance(0.2))
     asks = not clause.negated and draws.chance(0.3)
-    return (_asked if asks else _stated)(clause, address)
+    return (_question_sentence if asks else _statement_sentence)(clause, address)
 
 
 # --- questions
@@ -162,12 +164,12 @@ def belonging(draws: Draws, address: Address) -> Sentence:
 
 def yes_no_question(draws: Draws, address: Address) -> Sentence:
     """Did she open the window? · Hat sie das Fenster aufgemacht?"""
-    return _asked(draw_clause(draws, gap="none"), address)
+    return _question_sentence(draw_clause(draws, gap="none"), address)
 
 
 def who_question(draws: Draws, address: Address) -> Sentence:
     """Who is helping the child? · Wer hilft dem Kind?"""
-    return _stated(draw_clause(draws, subject=Pronoun("who"), gap="none"), address, mark="?")
+    return _statement_sentence(draw_clause(draws, subject=Pronoun("who"), gap="none"), address, mark="?")
 
 
 def object_question(draws: Draws, address: Address) -> Sentence:
@@ -178,21 +180,23 @@ def object_question(draws: Draws, address: Address) -> Sentence:
     of_people = only_people or (people and "some" not in verb.traits and draws.chance(0.5))
     about = Pronoun("who" if of_people else "what")
     wen = german.nominal(about, verb.object_case, address)
-    return _asked(draw_clause(draws, verb, gap="object"), address, about.name, wen, about)
+    return _question_sentence(draw_clause(draws, verb, gap="object"), address, about.name, wen, about)
 
 
 def which_question(draws: Draws, address: Address) -> Sentence:
     """Which newspaper is he reading? · Welche Zeitung liest er?"""
-    verb = until(lambda: _verb_with_object(draws), lambda verb: "some" not in verb.traits)
+    verb = draw_until(lambda: _verb_with_object(draws), lambda verb: "some" not in verb.traits)
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
     phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
-    clause = until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
-    told = _asked(clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address), phrase)
+    clause = draw_until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
+    told = _question_sentence(
+        clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address), phrase
+    )
     return replace(told, clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
 
 
 def _verb_with_object(draws: Draws) -> Verb:
-    return until(lambda: draw_verb(draws), lambda verb: verb.frame in ("accusative", "dative"))
+    return draw_until(lambda: draw_verb(draws), lambda verb: verb.frame in ("accusative", "dative"))
 
 
 def where_question(draws: Draws, address: Address) -> Sentence:
@@ -201,17 +205,17 @@ def where_question(draws: Draws, address: Address) -> Sentence:
     while verb.traits.isdisjoint(("place", "placed", "to")) or verb.english == "come":
         verb = draw_verb(draws)
     wo = "wohin" if "to" in verb.traits else "wo"
-    return _asked(draw_clause(draws, verb, gap="place"), address, "where", wo)
+    return _question_sentence(draw_clause(draws, verb, gap="place"), address, "where", wo)
 
 
 def when_question(draws: Draws, address: Address) -> Sentence:
     """When did you sell the car? · Wann hast du das Auto verkauft?"""
-    return _asked(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, "when", "wann")
+    return _question_sentence(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, "when", "wann")
 
 
 def why_question(draws: Draws, address: Address) -> Sentence:
     """Why is the girl laughing? · Warum lacht das Mädchen?"""
-    return _asked(draw_clause(draws, gap="time"), address, "why", "warum")
+    return _question_sentence(draw_clause(draws, gap="time"), address, "why", "warum")
 
 
 # --- two clauses: subordinate ones have the verb last, and "it" the gender of what it stands for
@@ -234,14 +238,14 @@ def that_clause(draws: Draws, address: Address) -> Sentence:
     clause = draw_clause(draws)
     while (past and clause.tense != "past") or (verb.english == "hope" and clause.modal not in _HOPES):
         clause = draw_clause(draws)  # English would shift any other tense; nobody hopes that somebody should
-    return _joined(matrix, "that", clause, address)
+    return _join_clauses(matrix, "that", clause, address)
 
 
 def whether_clause(draws: Draws, address: Address) -> Sentence:
     """We do not know whether she is coming. · Wir wissen nicht, ob sie kommt."""
     subject = draw_subject(draws, without=_DEFINITE_SOMEBODY)
     matrix = Clause(subject, lexicon.WISSEN, "present", negated=True)
-    return _joined(matrix, "whether", draw_clause(draws, gap="none"), address)
+    return _join_clauses(matrix, "whether", draw_clause(draws, gap="none"), address)
 
 
 def because_clause(draws: Draws, address: Address) -> Sentence:
@@ -261,13 +265,13 @@ def because_clause(draws: Draws, address: Address) -> Sentence:
         modal = draws.pick(_DUTIES if past else _PLANS)
         place = draw_place(draws, goal=False) if "placed" in verb.traits else None
         reason = Clause(again, verb, "modal past" if past else "modal", modal, place=place)
-    return _joined(main, "because", reason, address)
+    return _join_clauses(main, "because", reason, address)
 
 
 def _verb_without_object(draws: Draws, other_than: Verb) -> Verb:
     """Return a verb without an object, for a second clause: a sentence records only one verb with an object."""
     draw = lambda: draws.pick(VERBS_BY_FRAME["none"])
-    return until(draw, lambda verb: "timeless" not in verb.traits and verb is not other_than)
+    return draw_until(draw, lambda verb: "timeless" not in verb.traits and verb is not other_than)
 
 
 def _pronoun_for(nominal: Nominal) -> Pronoun | None:
@@ -294,7 +298,7 @@ def if_first(draws: Draws, address: Address) -> Sentence:
 def if_last(draws: Draws, address: Address) -> Sentence:
     """You may sleep if you are tired. · Du darfst schlafen, wenn du müde bist."""
     condition, main = _condition(draws)
-    return _joined(main, "if", condition, address)
+    return _join_clauses(main, "if", condition, address)
 
 
 def _condition(draws: Draws) -> tuple[Clause, Clause]:
@@ -321,7 +325,7 @@ def it_is(draws: Draws, address: Address) -> Sentence:
     first, thing, it = _about_a_thing(draws)
     adjective = draw_adjective(draws, thing)
     second = Clause(it, lexicon.SEIN, "past" if first.tense == "past" else "present", predicate=adjective)
-    return _joined(first, "because" if draws.chance(0.5) else "but", second, address)
+    return _join_clauses(first, "because" if draws.chance(0.5) else "but", second, address)
 
 
 def it_again(draws: Draws, address: Address) -> Sentence:
@@ -332,7 +336,7 @@ def it_again(draws: Draws, address: Address) -> Sentence:
     if draws.chance(0.2):
         verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_recipient(draws, again)
         second = Clause(again, verb, "modal", draws.pick(_PLANS), it, recipient)
-        return _joined(first, "and", second, address)
+        return _join_clauses(first, "and", second, address)
     verbs = [
         verb
         for verb in VERBS_BY_FRAME["accusative"]
@@ -341,7 +345,7 @@ def it_again(draws: Draws, address: Address) -> Sentence:
     verb, negated = draws.pick(verbs), draws.chance(0.5)
     modal = None if "timeless" in verb.traits else draws.pick(_REFUSALS if negated else _PLANS)
     second = Clause(again, verb, "modal" if modal else "present", modal, it, negated=negated)
-    return _joined(first, "but" if negated else "and", second, address)
+    return _join_clauses(first, "but" if negated else "and", second, address)
 
 
 def _about_a_thing(draws: Draws) -> tuple[Clause, NounPhrase, Pronoun]:
@@ -359,7 +363,7 @@ def _about_a_thing(draws: Draws) -> tuple[Clause, NounPhrase, Pronoun]:
             return clause, thing, Pronoun(f"it_{thing.noun.gender}", thing.noun)
 
 
-def _joined(first: Clause, conjunction: str, second: Clause, address: Address) -> Sentence:
+def _join_clauses(first: Clause, conjunction: str, second: Clause, address: Address) -> Sentence:
     told, erzaehlt, verteld = (
         english.statement(first),
         german.statement(first, address),
@@ -415,8 +419,8 @@ def draw_sentence(draws: Draws) -> Sentence:
 
     "You" is du. Where it is Sie or ihr, a vocative says so at the end, so that the English decides the German.
     """
-    address = draws.weighted(_ADDRESS)
-    name = draws.weighted(_CHOICE)
+    address = draws.pick_weighted(_ADDRESS)
+    name = draws.pick_weighted(_CHOICE)
     told = CONSTRUCTIONS[name][0](draws, address)
     endings = ("", "", "")
     if address != "du" and _YOU.search(told.source):

@@ -38,7 +38,7 @@ def test_the_lines_of_a_text_are_documents_cut_by_line(tmp_path) -> None:
     corpus = load(text(tmp_path, LINES))
     train, validation = (corpus.documents[split] for split in ("train", "validation"))
     assert (len(train), len(validation)) == (90, 10) and sorted(train + validation) == sorted(LINES)
-    assert corpus.questions == {} and corpus.recalls == {} and corpus.name == "text.txt"
+    assert corpus.questions == {} and corpus.recall_facts == {} and corpus.name == "text.txt"
     assert load(text(tmp_path, LINES), validation_fraction=0.3, test_fraction=0.1).documents.keys() == {
         *("train", "validation", "test")
     }

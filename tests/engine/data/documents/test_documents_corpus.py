@@ -5,7 +5,7 @@ import pytest
 from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
-from engine.data.documents.corpus import DocumentCorpus, Question, Recall
+from engine.data.documents.corpus import DocumentCorpus, Question, RecallFact
 from engine.data.known import CORPORA, names_of
 from engine.data.synthetic import biographies
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
@@ -49,7 +49,7 @@ def small(**changes: object) -> DocumentCorpus:
             "validation": (Question("Ed?", "Oslo"), Question("Fi?", "Rome")),
             "test": (Question("Gu?", None),),
         },
-        "recalls": {"recall": (Recall("Ada. Ada is from ", ".", "Rome"),)},
+        "recall_facts": {"recall": (RecallFact("Ada. Ada is from ", ".", "Rome"),)},
     }
     return DocumentCorpus(**(corpus | changes))
 
@@ -100,7 +100,7 @@ def test_a_config_always_gives_the_same_corpus(name: str) -> None:
 
 def test_both_forms_ask_about_the_same_people_whose_documents_are_the_same() -> None:
     plain, named = load("biographies", corpus_size=60), load("biographies-named", corpus_size=60)
-    assert plain.documents == named.documents and plain.recalls == named.recalls
+    assert plain.documents == named.documents and plain.recall_facts == named.recall_facts
     for split in ("train", "validation"):
         for one, other in zip(plain.questions[split], named.questions[split], strict=True):
             person = one.text.removeprefix("Where was ").removesuffix(" born?")
@@ -143,15 +143,15 @@ def test_every_fact_that_is_asked_for_stands_in_a_training_document() -> None:
 def test_the_probes_ask_for_the_birthplace_of_everybody_in_known_and_in_new_wordings() -> None:
     corpus = load("biographies", corpus_size=60)
     known, new = (
-        [fact.prefix + fact.answer + (fact.suffix or "") for fact in corpus.recalls[probe]]
+        [fact.prefix + fact.answer + (fact.suffix or "") for fact in corpus.recall_facts[probe]]
         for probe in ("recall", "recall-reworded")
     )
     assert set(known) <= set(corpus.documents["train"]) and set(new) == set(corpus.documents["validation"])
     assert len({text.split(".")[0] for text in known}) == len(known) == len(new) == 60
-    for fact in corpus.recalls["recall-continued"]:
+    for fact in corpus.recall_facts["recall-continued"]:
         assert fact.suffix is None and fact.prefix.count(" ") > 2
         assert any(text.startswith(fact.prefix + fact.answer) for text in corpus.documents["train"])
-    assert len(corpus.recalls["recall-continued"]) == 60
+    assert len(corpus.recall_facts["recall-continued"]) == 60
 
 
 def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
@@ -175,7 +175,7 @@ def test_people_that_cannot_be_drawn_or_dealt_out_are_refused(changes: dict, say
 
 def test_fewer_people_than_can_be_drawn_are_refused_as_a_setting() -> None:
     with pytest.raises(ValueError, match="greater than or equal to 20"):
-        load("biographies", corpus_size=biographies.FEWEST - 1)
+        load("biographies", corpus_size=biographies.MIN_PEOPLE - 1)
 
 
 # names
@@ -235,14 +235,17 @@ def test_no_document_that_validation_or_test_needs_is_held_back(birthplaces) -> 
 
 
 def test_the_probe_asks_for_answers_that_a_training_document_tells(birthplaces) -> None:
-    facts = birthplaces.recalls["recall"]
+    facts = birthplaces.recall_facts["recall"]
     assert len(facts) == 477
     assert {fact.prefix + fact.answer + fact.suffix for fact in facts} <= set(birthplaces.documents["train"])
 
 
 def test_real_documents_come_back_from_words_and_from_characters(birthplaces) -> None:
     texts = [*birthplaces.documents["train"], *(question.text for question in birthplaces.questions["test"])]
-    for tokenizer in (WordTokenizer.of(birthplaces.texts()), CharacterTokenizer.of(birthplaces.texts())):
+    for tokenizer in (
+        WordTokenizer.from_texts(birthplaces.texts()),
+        CharacterTokenizer.from_texts(birthplaces.texts()),
+    ):
         assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in texts)
 
 

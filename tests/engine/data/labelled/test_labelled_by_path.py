@@ -139,7 +139,7 @@ def test_a_column_that_repeats_the_class_is_refused_when_a_run_starts(tmp_path, 
         | {"data": {"corpus": str(path), "tokenizer": "words"}}
     )
     task = make_task(config, None)  # as a run of an earlier version does
-    for begin in (lambda: task.resolved(config, "test", 1), lambda: task.corpus.described("")):
+    for begin in (lambda: task.resolve_config(config, "test", 1), lambda: task.corpus.describe("")):
         with pytest.raises(InputError, match=f"column {column} repeats the class; remove it") as refused:
             begin()
         assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
@@ -157,7 +157,7 @@ def test_a_column_that_repeats_the_class_is_refused_when_a_run_starts(tmp_path, 
 )
 def test_unrecognized_columns_that_are_joined_are_named(tmp_path, header, row, said: list[str]) -> None:
     corpus = load(reviews(tmp_path / "a.csv", header, row))
-    assert not corpus.refused and [note.partition(";")[0] for note in corpus.notes] == said
+    assert not corpus.refusal and [note.partition(";")[0] for note in corpus.notes] == said
     assert [one.verdict.verdict for one in corpus.shortcuts] == ["ok"]
 
 
@@ -172,7 +172,7 @@ def test_a_word_that_gives_the_class_away_is_reported_before_training(tmp_path, 
     corpus = load(reviews(tmp_path / "a.csv", "", row))
     (found,) = (one.verdict for one in corpus.shortcuts)
     assert found.verdict == SUSPICIOUS and "classify 100.0% of the texts" in found.why and word in found.why
-    assert ("⚠ shortcut", found.why) in corpus.described("").lines
+    assert ("⚠ shortcut", found.why) in corpus.describe("").lines
 
 
 def test_too_few_texts_or_a_common_class_are_no_shortcut(tmp_path) -> None:
@@ -210,4 +210,4 @@ def test_ag_news_is_read_as_published(real_data) -> None:
     one = load(path, validation_fraction=0.0658, test_fraction=0.0658)
     assert one.classes == ("World", "Sports", "Business", "Sci/Tech")
     assert [len(found) for found in one.splits.values()] == [6_600, 500, 500]
-    assert one.shortcuts[0].share < 0.4 and not one.notes and not one.refused
+    assert one.shortcuts[0].share < 0.4 and not one.notes and not one.refusal

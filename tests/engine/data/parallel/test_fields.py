@@ -129,7 +129,7 @@ def test_cnn_dailymail_is_read_as_the_hub_keeps_it(tmp_path: Path, monkeypatch) 
     entry = CORPORA["cnn-dailymail"]
     with pytest.raises(InputError, match="data fetch cnn-dailymail` to get it.*phrasebook needs no download"):
         load("cnn-dailymail", tmp_path)
-    wanted = hub.parsed(entry.hub)
+    wanted = hub.parse(entry.hub)
     assert wanted is not None and entry.licence and wanted.folder == "3.0.0"
     place = tmp_path / "hub" / wanted.repository
     files = []
@@ -138,8 +138,8 @@ def test_cnn_dailymail_is_read_as_the_hub_keeps_it(tmp_path: Path, monkeypatch) 
         named = [{"article": f"{part} {row['article']}", "highlights": row["summary"], "id": row["id"]} for row in rows]
         files.append(f"3.0.0/{part}.parquet")
         write(place / wanted.revision / files[-1], named)
-    kept = {"corpus": wanted.spelled, "commit": wanted.revision, "files": files}
-    hub._list_of(wanted, tmp_path).write_text(json.dumps(kept))
+    kept = {"corpus": wanted.uri, "commit": wanted.revision, "files": files}
+    hub._listing_path(wanted, tmp_path).write_text(json.dumps(kept))
     found = load("cnn-dailymail", tmp_path)
     assert {name: len(pairs) for name, pairs in found.splits.items()} == {"train": 20, "validation": 5, "test": 6}
     assert found.splits["train"].sources[13].startswith("train-00001-of-00002 Article 13. Its second")

@@ -14,11 +14,11 @@ from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.parallel import lines
-from engine.data.parallel.by_path import aligned
-from engine.data.parallel.iwslt import segments, tagged
-from engine.data.parallel.lines import lines_of
+from engine.data.parallel.by_path import align_lines
+from engine.data.parallel.iwslt import parse_segments, parse_tagged
+from engine.data.parallel.lines import split_lines
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.parallel.table import table
+from engine.data.parallel.table import parse_table
 
 EN = "".join(f"This is sentence {i}.\n" for i in range(40))
 DE = "".join(f"Das ist Satz {i}.\n" for i in range(40))
@@ -359,10 +359,10 @@ JUMBLE = st.lists(
 @given(JUMBLE, JUMBLE)
 def test_no_bytes_at_all_get_past_an_input_error(one: bytes, other: bytes) -> None:
     readers = (
-        lambda: aligned(lines_of(one, "a"), lines_of(other, "b")),
-        lambda: tagged(lines_of(one, "a"), lines_of(other, "b")),
-        lambda: table(lines_of(one, "a")),
-        lambda: segments(one, "a"),
+        lambda: align_lines(split_lines(one, "a"), split_lines(other, "b")),
+        lambda: parse_tagged(split_lines(one, "a"), split_lines(other, "b")),
+        lambda: parse_table(split_lines(one, "a")),
+        lambda: parse_segments(one, "a"),
     )
     for read in readers:
         with suppress(InputError):

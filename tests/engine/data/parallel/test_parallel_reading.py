@@ -14,10 +14,10 @@ from engine.data.catalogue import load_corpus
 from engine.data.framing import sha256_of_texts
 from engine.data.known import CORPORA, names_of
 from engine.data.parallel.by_path import load_path
-from engine.data.parallel.iwslt import joined, segments, tagged
-from engine.data.parallel.lines import Lines, lines_of, read_lines
+from engine.data.parallel.iwslt import parse_segments, parse_tagged, parse_xml_pair
+from engine.data.parallel.lines import NumberedLines, read_lines, split_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.table import table, unquoted
+from engine.data.parallel.table import parse_table, unquote
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
@@ -25,7 +25,7 @@ SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_catego
 
 
 def read_xml(source: Path, target: Path) -> Pairs:
-    return joined(*((path.read_bytes(), str(path)) for path in (source, target)))
+    return parse_xml_pair(*((path.read_bytes(), str(path)) for path in (source, target)))
 
 
 def write(folder: Path, **files: str) -> None:
@@ -41,25 +41,25 @@ def numbered(language: str, count: int) -> str:
 @given(st.lists(SENTENCE, min_size=1))
 def test_lines_come_back_as_they_were_written(sentences: list[str]) -> None:
     raw = "\n".join(sentences).encode()
-    assert lines_of(raw, "x").lines == lines_of(raw + b"\n", "x").lines == sentences
-    assert lines_of("\r\n".join([*sentences, ""]).encode(), "x").lines == sentences
+    assert split_lines(raw, "x").lines == split_lines(raw + b"\n", "x").lines == sentences
+    assert split_lines("\r\n".join([*sentences, ""]).encode(), "x").lines == sentences
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
     sentence = "one\u2028two\u0085three\x0bfour\x0cfive\x1csix\rseven"
-    assert lines_of(f"  {sentence} \n".encode(), "x").lines == [f"  {sentence} "]
+    assert split_lines(f"  {sentence} \n".encode(), "x").lines == [f"  {sentence} "]
 
 
 def test_composed_and_decomposed_letters_stay_as_they_are() -> None:
-    assert lines_of("é\ne\u0301\nﬁ\u00a0\n".encode(), "x").lines == ["é", "e\u0301", "ﬁ\u00a0"]
+    assert split_lines("é\ne\u0301\nﬁ\u00a0\n".encode(), "x").lines == ["é", "e\u0301", "ﬁ\u00a0"]
 
 
 @given(st.lists(SENTENCE, min_size=1, max_size=5), st.lists(SENTENCE, min_size=1, max_size=5))
 def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) -> None:
     pairs = list(zip(ones, others, strict=False))
-    if any(unquoted(cell) != cell for pair in pairs for cell in pair) or all(a == b for a, b in pairs):
+    if any(unquote(cell) != cell for pair in pairs for cell in pair) or all(a == b for a, b in pairs):
         return
-    found, _ = table(Lines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b"))
+    found, _ = parse_table(NumberedLines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b"))
     assert list(zip(found.sources, found.targets, strict=True)) == pairs
 
 
@@ -77,7 +77,7 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     ],
 )
 def test_a_header_is_known_by_its_headings(first: str, languages: tuple[str, str], pairs: int) -> None:
-    found, known = table(Lines("x", [first, "Run!\tLauf!"]))
+    found, known = parse_table(NumberedLines("x", [first, "Run!\tLauf!"]))
     assert known == languages and len(found) == pairs
 
 
@@ -96,15 +96,15 @@ def test_a_header_is_known_by_its_headings(first: str, languages: tuple[str, str
     ],
 )
 def test_only_cells_that_a_csv_writer_quoted_are_unquoted(cell: str, text: str) -> None:
-    assert unquoted(cell) == text
+    assert unquote(cell) == text
 
 
 def test_columns_are_found_by_name_and_by_number(tmp_path) -> None:
     write(tmp_path, p__tsv="id\tDeutsch\tEnglisch\n1\tHallo\tHi\n2\tGeh\tGo\n")
     lines = read_lines(tmp_path / "p.tsv")
-    by_name, _ = table(lines, ("Englisch", "Deutsch"))
+    by_name, _ = parse_table(lines, ("Englisch", "Deutsch"))
     assert by_name == Pairs(("Hi", "Go"), ("Hallo", "Geh"))
-    assert table(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
+    assert parse_table(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
 
 
 TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewer>\n{}\n</doc>\n"
@@ -112,7 +112,7 @@ TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewe
 
 def test_tag_lines_are_no_sentences_and_pairs_with_an_empty_side_are_counted(tmp_path) -> None:
     write(tmp_path, en=TAGGED.format(" One.  two \n< three\n\nfour"), de=TAGGED.format("Eins. zwei\n< drei\nvier\n "))
-    pairs, left_out = tagged(read_lines(tmp_path / "en"), read_lines(tmp_path / "de"))
+    pairs, left_out = parse_tagged(read_lines(tmp_path / "en"), read_lines(tmp_path / "de"))
     assert pairs == Pairs(("One.  two", "< three"), ("Eins. zwei", "< drei")) and left_out == 2
 
 
@@ -126,7 +126,7 @@ def test_the_sentences_of_xml_are_joined_by_their_ids(tmp_path) -> None:
 
 def test_deeply_nested_xml_needs_no_stack() -> None:
     raw = ("<a>" * 200_000 + "<doc docid='1'><seg id='1'>x</seg></doc>" + "</a>" * 200_000).encode()
-    assert segments(raw, "x") == {("1", "1"): "x"}
+    assert parse_segments(raw, "x") == {("1", "1"): "x"}
 
 
 def test_a_folder_is_read_split_by_split(tmp_path) -> None:
@@ -193,7 +193,7 @@ def test_tatoebas_archive_with_its_third_column_is_read(tmp_path, monkeypatch) -
 def test_every_named_file_is_https_and_stays_in_its_folder() -> None:
     for entry in map(CORPORA.__getitem__, names_of("pairs")):
         for remote in entry.remotes:
-            assert remote.url.startswith("https://") or (entry.by_hand and entry.origin)
+            assert remote.url.startswith("https://") or (entry.needs_manual_download and entry.origin)
             assert remote.file.startswith(f"{entry.name}/")
             assert ".." not in remote.file and (remote.sha256 is None or len(remote.sha256) == 64)
 
@@ -212,14 +212,14 @@ def test_multi30k_has_its_official_sizes_in_both_directions(real_data) -> None:
 
 
 def test_tatoeba_is_read_to_the_pair_and_shares_no_sentence(real_data) -> None:
-    from engine.data.framing import folded
+    from engine.data.framing import fold_case_and_spaces
 
     corpus = load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), real_data)
     rows = (real_data / "tatoeba-en-de" / "deu.tsv").read_bytes().count(b"\n") - 1
     assert sum(map(len, corpus.splits.values())) == rows
     assert len(corpus.splits["validation"]) == len(corpus.splits["test"]) == 1_000
     for side in ("sources", "targets"):
-        train, validation, test = ({folded(s) for s in getattr(p, side)} for p in corpus.splits.values())
+        train, validation, test = ({fold_case_and_spaces(s) for s in getattr(p, side)} for p in corpus.splits.values())
         assert not (train & validation or train & test or validation & test)
     assert not any('""' in text for pairs in corpus.splits.values() for text in pairs.sources + pairs.targets)
 
@@ -233,19 +233,21 @@ def test_iwslts_own_files_are_read_to_the_sentence(real_data, name: str) -> None
 
 
 def test_a_tag_on_both_sides_must_be_the_same() -> None:
-    pairs, _ = tagged(Lines("a", ["<speaker>x", "one"]), Lines("b", ["<speaker>y", "eins"]))
+    pairs, _ = parse_tagged(NumberedLines("a", ["<speaker>x", "one"]), NumberedLines("b", ["<speaker>y", "eins"]))
     assert len(pairs) == 1
 
 
 def test_a_path_is_understood_wherever_one_stands(tmp_path, monkeypatch) -> None:
-    from engine.data.parallel.by_path import absolute
+    from engine.data.parallel.by_path import make_absolute
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one, two.tsv").write_text("a\tb\n")
-    assert absolute("a.tsv#2,1") == f"{tmp_path}/a.tsv#2,1"
-    assert absolute("a.en, a.de") == f"{tmp_path}/a.en,{tmp_path}/a.de"
-    assert absolute("one, two.tsv") == f"{tmp_path}/one, two.tsv"
-    assert absolute(".#de,en") == f"{tmp_path}#de,en" and absolute(absolute("x.tsv")) == absolute("x.tsv")
+    assert make_absolute("a.tsv#2,1") == f"{tmp_path}/a.tsv#2,1"
+    assert make_absolute("a.en, a.de") == f"{tmp_path}/a.en,{tmp_path}/a.de"
+    assert make_absolute("one, two.tsv") == f"{tmp_path}/one, two.tsv"
+    assert make_absolute(".#de,en") == f"{tmp_path}#de,en" and make_absolute(make_absolute("x.tsv")) == make_absolute(
+        "x.tsv"
+    )
 
 
 @pytest.mark.parametrize(("name", "test"), [("iwslt2017-en-zh", "tst2013"), ("ted-talks", "tst2010")])
@@ -287,7 +289,7 @@ def test_several_columns_are_several_target_languages(tmp_path) -> None:
     for pairs in corpus.splits.values():
         for source, target in zip(pairs.sources, pairs.targets, strict=True):
             assert target.split()[0] == {"<de>": "eins", "<fr>": "un"}[source.split()[0]]
-    french = corpus.to("fr")
+    french = corpus.for_language("fr")
     assert french.languages == ("en", "fr") and all("<" not in one for one in french.splits["train"].sources)
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import InputError
-from engine.data.framing import folded
+from engine.data.framing import fold_case_and_spaces
 from engine.data.parallel.pairs import Pairs, grouped_split
 
 WORDS = st.sampled_from(["a", "A", " a", "b", "B  c", "b C", "d", "ẞ", "ss", "e", "f", "g"])
@@ -28,7 +28,7 @@ def test_no_sentence_is_on_two_sides_of_a_cut(rows: list[tuple[str, str]], valid
     assert len(splits["validation"]) <= validation
     parts = list(splits.values())
     for side in ("sources", "targets"):
-        seen = [{folded(sentence) for sentence in getattr(part, side)} for part in parts]
+        seen = [{fold_case_and_spaces(sentence) for sentence in getattr(part, side)} for part in parts]
         assert sum(map(len, seen)) == len(set().union(*seen))
 
 
@@ -55,7 +55,7 @@ def test_a_new_line_moves_next_to_nothing() -> None:
 
 
 def test_sentences_are_compared_without_case_and_spaces() -> None:
-    assert folded("  Große\u00a0 STRASSE\t") == folded("große straße")
+    assert fold_case_and_spaces("  Große\u00a0 STRASSE\t") == fold_case_and_spaces("große straße")
 
 
 def test_a_long_chain_of_shared_sentences_is_one_group() -> None:

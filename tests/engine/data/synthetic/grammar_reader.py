@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
+from engine.data.synthetic.grammar import Choice, GeneratedText, GrammarWriter, TextProbe
 
-Unit = Callable[[Writer], None]
+Unit = Callable[[GrammarWriter], None]
 
 
 class UnexpectedCharacterError(ValueError):
@@ -18,7 +18,7 @@ class UnexpectedCharacterError(ValueError):
         self.expected = expected
 
 
-class Reader(Writer):
+class Reader(GrammarWriter):
     """Derives a text from itself."""
 
     def __init__(self, text: str) -> None:
@@ -34,11 +34,11 @@ class Reader(Writer):
         self._advance(literal, choice.log_probabilities[literal])
         return literal
 
-    def say(self, literal: str) -> None:
+    def write_certain(self, literal: str) -> None:
         """Check that the text goes on with `literal`."""
         if not self.text.startswith(literal, self.position):
             raise self._unexpected(Choice({literal: 1.0}))
-        super().say(literal)
+        super().write_certain(literal)
 
     def _unexpected(self, choice: Choice) -> UnexpectedCharacterError:
         typed = ""
@@ -51,7 +51,7 @@ class Reader(Writer):
             typed += found
 
 
-def read(version: str, unit: Unit, probes: Sequence[Probe], text: str) -> GeneratedText:
+def read(version: str, unit: Unit, probes: Sequence[TextProbe], text: str) -> GeneratedText:
     """Recover probabilities, units and probes from a text of whole units.
 
     Raises:
@@ -81,8 +81,8 @@ def next_character_distribution(unit: Unit, prefix: str) -> dict[str, float]:
 
 
 def read_playlets(text: str) -> GeneratedText:
-    return read(playlets.VERSION, playlets.scene, playlets.PROBES, text)
+    return read(playlets.VERSION, playlets.write_scene, playlets.PROBES, text)
 
 
 def next_in_playlets(prefix: str) -> dict[str, float]:
-    return next_character_distribution(playlets.scene, prefix)
+    return next_character_distribution(playlets.write_scene, prefix)

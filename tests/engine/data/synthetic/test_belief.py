@@ -28,7 +28,7 @@ def long_text() -> str:
 
 
 def first_characters(reads: WindowFilter) -> dict[str, float]:
-    return {character: p for character, (p, _) in reads.first.items()}
+    return {character: p for character, (p, _) in reads.initial_beliefs.items()}
 
 
 # --- a grammar that is small enough to list
@@ -76,7 +76,7 @@ def test_the_filter_of_a_small_grammar_equals_listing_all_its_texts() -> None:
             assert first_characters(reads)[window] == pytest.approx(weight / total, abs=CERTAIN)
         if len(window) == length:
             continue
-        belief = reads.first[window[0]][1]
+        belief = reads.initial_beliefs[window[0]][1]
         for character in window[1:]:
             _, belief = reads.advance(belief, character)
         expected = {c: windows[window + c] / weight for c in "abcd-. " if window + c in windows}
@@ -98,7 +98,7 @@ def test_the_filter_and_the_writer_agree_on_every_character() -> None:
 def test_a_window_that_begins_with_a_scene_predicts_as_the_grammar_does() -> None:
     scenes, reads = text().cut(0, 3), window_filter()
     for unit, stop in itertools.pairwise([*scenes.units.tolist(), len(scenes.text)]):
-        belief = reads.first["="][1]
+        belief = reads.initial_beliefs["="][1]
         for at in range(unit + 1, stop):
             if at > unit + 4:  # "== t" begins a scene and nothing else
                 expected = next_in_playlets(scenes.text[unit:at])
@@ -110,7 +110,7 @@ def test_distributions_sum_to_one_wherever_a_window_begins() -> None:
     reads = window_filter()
     assert sum(first_characters(reads).values()) == pytest.approx(1, abs=CERTAIN)
     for start in range(0, 20_000, 307):
-        belief = reads.first[text().text[start]][1]
+        belief = reads.initial_beliefs[text().text[start]][1]
         for character in text().text[start + 1 : start + 120]:
             assert sum(next_characters(reads, belief).values()) == pytest.approx(1, abs=1e-9)
             _, belief = reads.advance(belief, character)
@@ -119,7 +119,7 @@ def test_distributions_sum_to_one_wherever_a_window_begins() -> None:
 def test_reading_whole_literals_equals_reading_characters() -> None:
     reads, whole_past = window_filter(), -text().log_probability
     for start in range(3, 30_000, 501):
-        belief, expected = reads.first[text().text[start]][1], []
+        belief, expected = reads.initial_beliefs[text().text[start]][1], []
         for character in text().text[start + 1 : start + 300]:
             p, belief = reads.advance(belief, character)
             expected.append(-np.log(p))
@@ -130,7 +130,7 @@ def test_reading_whole_literals_equals_reading_characters() -> None:
 def test_text_outside_the_grammar_is_refused() -> None:
     reads = window_filter()
     with pytest.raises(ValueError, match="continues with"):
-        reads.advance(reads.first["q"][1], "z")
+        reads.advance(reads.initial_beliefs["q"][1], "z")
 
 
 def test_the_first_characters_are_as_frequent_as_in_a_text() -> None:
@@ -152,7 +152,7 @@ def test_short_windows_predict_what_follows_them_in_a_long_text(length: int) -> 
         n = sum(counts.values())
         if n < 800:
             continue
-        belief = reads.first[window[0]][1]
+        belief = reads.initial_beliefs[window[0]][1]
         for character in window[1:]:
             _, belief = reads.advance(belief, character)
         expected = next_characters(reads, belief)
@@ -170,7 +170,7 @@ def test_surprise_is_what_the_predictor_expects_of_itself(context: int, stride: 
     reads, source = window_filter(), text().text[:25_000]
     gaps, shown = np.full(len(source), np.nan), np.zeros(len(source), np.int64)
     for start in range(0, len(source) - context, stride):
-        belief = reads.first[source[start]][1]
+        belief = reads.initial_beliefs[source[start]][1]
         for at in range(start + 1, start + context):
             expected = next_characters(reads, belief)
             p = np.array(list(expected.values()))
@@ -191,7 +191,7 @@ def test_surprise_is_what_the_predictor_expects_of_itself(context: int, stride: 
 
 def after(window: str) -> dict[str, float]:
     reads = window_filter()
-    belief = reads.first[window[0]][1]
+    belief = reads.initial_beliefs[window[0]][1]
     for character in window[1:]:
         _, belief = reads.advance(belief, character)
     return next_characters(reads, belief)

@@ -23,38 +23,38 @@ def usual() -> Biographies:
 
 
 def everybody() -> tuple[biographies.Person, ...]:
-    return usual().asked + usual().held_out
+    return usual().training_people + usual().held_out_people
 
 
 @pytest.mark.parametrize("size", GOLDEN)
 def test_seed_1_always_gives_the_same_corpus(size: int) -> None:
     made = biographies.generate(1, size)
-    people_of = [person.name + person.place for person in made.asked + made.held_out]
+    people_of = [person.name + person.place for person in made.training_people + made.held_out_people]
     texts = ([told.text for told in documents] for documents in (made.train, made.validation))
     assert sha256_of_texts(people_of, *texts) == GOLDEN[size], "change the version when this hash changes"
     assert biographies.VERSION == "biographies@1"
 
 
 def test_other_seeds_give_other_people() -> None:
-    names = [{person.name for person in biographies.generate(seed, 40).asked} for seed in (1, 2)]
+    names = [{person.name for person in biographies.generate(seed, 40).training_people} for seed in (1, 2)]
     assert not names[0] & names[1]
 
 
 def test_nobody_shares_a_surname_and_no_name_is_a_town_or_another_word() -> None:
-    for size in (20, 500, biographies.MOST):
+    for size in (20, 500, biographies.MAX_PEOPLE):
         made = biographies.generate(3, size)
-        surnames = [person.surname for person in made.asked + made.held_out]
+        surnames = [person.surname for person in made.training_people + made.held_out_people]
         assert len(set(surnames)) == size
-    names = {*biographies.HER, *biographies.HIS, *biographies.surnames()}
-    assert not names & set(biographies.PLACES) and not set(biographies.HER) & set(biographies.HIS)
+    names = {*biographies.FEMALE_NAMES, *biographies.MALE_NAMES, *biographies.surnames()}
+    assert not names & set(biographies.PLACES) and not set(biographies.FEMALE_NAMES) & set(biographies.MALE_NAMES)
     assert not {name.lower() for name in names} & {*biographies.JOBS, *biographies.HOBBIES}, "no Farmer, no Tailor"
-    assert not set(biographies.surnames()) & {*biographies.HER, *biographies.HIS}
+    assert not set(biographies.surnames()) & {*biographies.FEMALE_NAMES, *biographies.MALE_NAMES}
 
 
 def test_half_of_the_people_are_asked_about_in_training_and_the_halves_share_nobody() -> None:
     made = biographies.generate(1, 301)
-    assert (len(made.asked), len(made.held_out)) == (151, 150)
-    assert not {person.name for person in made.asked} & {person.name for person in made.held_out}
+    assert (len(made.training_people), len(made.held_out_people)) == (151, 150)
+    assert not {person.name for person in made.training_people} & {person.name for person in made.held_out_people}
 
 
 def test_every_birthplace_stands_in_eight_training_documents_of_its_person() -> None:
@@ -102,24 +102,24 @@ def test_the_documents_are_plain_sentences() -> None:
 @pytest.mark.parametrize("size", [100, 300, 500])
 def test_the_largest_town_has_twelve_of_a_hundred_births_in_either_half(size: int) -> None:
     made = biographies.generate(5, size)
-    for half in (made.asked, made.held_out):
+    for half in (made.training_people, made.held_out_people):
         (town, births), *_ = Counter(person.place for person in half).most_common()
         assert town == "Arlow" and abs(births / len(half) - 0.12) < 0.01
-    assert {person.place for person in made.asked} == set(biographies.PLACES) or size < 200
+    assert {person.place for person in made.training_people} == set(biographies.PLACES) or size < 200
 
 
 def test_births_are_dealt_out_whole_and_by_share() -> None:
     assert sum(biographies.PLACES.values()) == 100 and len(biographies.PLACES) == 24
-    assert Counter(biographies.apportioned(100)) == biographies.PLACES
+    assert Counter(biographies.apportion_birthplaces(100)) == biographies.PLACES
     for count in range(1, 60):
-        assert len(biographies.apportioned(count)) == count
+        assert len(biographies.apportion_birthplaces(count)) == count
 
 
 def test_names_jobs_and_hobbies_say_nothing_about_the_birthplace() -> None:
     made = biographies.generate(2, 5_000)
     for fact in ("given", "job", "hobby", "he"):
         seen: dict[str, list[str]] = {}
-        for person in made.asked + made.held_out:
+        for person in made.training_people + made.held_out_people:
             seen.setdefault(getattr(person, fact), []).append(person.place)
         best = sum(Counter(places).most_common(1)[0][1] for places in seen.values()) / 5_000
         assert best < 0.17  # always the largest town: 0.12; the best guess after the fact, by chance alone: up to 0.16

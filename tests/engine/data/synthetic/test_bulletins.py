@@ -16,13 +16,13 @@ from engine.data.synthetic.bulletins import (
     CLASSES,
     HEADLINES,
     KINDS,
-    ORDERED,
+    ORDER_ONLY_CLASSES,
     SENTENCES,
     WORDS,
-    best,
     best_accuracy,
     generate,
-    joint,
+    joint_probabilities,
+    likeliest_class,
 )
 
 
@@ -65,7 +65,7 @@ def test_every_sentence_says_by_itself_which_kind_it_is() -> None:
 def test_the_best_reader_is_as_good_as_counted_over_many_texts() -> None:
     items, chance = generate(6, 40_000), 0.01  # four standard errors
     for ordered in (True, False):
-        right = sum(best(item.kinds, ordered=ordered) == item.label for item in items) / len(items)
+        right = sum(likeliest_class(item.kinds, ordered=ordered) == item.label for item in items) / len(items)
         assert right == pytest.approx(best_accuracy(ordered=ordered), abs=chance)
     assert best_accuracy() > best_accuracy(ordered=False) + 0.1
 
@@ -73,7 +73,9 @@ def test_the_best_reader_is_as_good_as_counted_over_many_texts() -> None:
 def test_the_probabilities_of_all_texts_add_up() -> None:
     assert sum(CLASSES.values()) == pytest.approx(1.0)
     for length in bulletins.LENGTHS:
-        assert sum(sum(joint(kinds).values()) for kinds in product(KINDS, repeat=length)) == pytest.approx(1.0)
+        assert sum(
+            sum(joint_probabilities(kinds).values()) for kinds in product(KINDS, repeat=length)
+        ) == pytest.approx(1.0)
 
 
 def test_no_rule_of_kinds_beats_the_best_reader() -> None:
@@ -81,8 +83,8 @@ def test_no_rule_of_kinds_beats_the_best_reader() -> None:
     for kinds in product(KINDS, repeat=2):
         weights = dict(CLASSES)
         for kind in kinds:
-            weights = {label: w * bulletins.share(kind, label) for label, w in weights.items()}
-        assert weights[best(kinds)] == max(weights.values())
+            weights = {label: w * bulletins.kind_probability(kind, label) for label, w in weights.items()}
+        assert weights[likeliest_class(kinds)] == max(weights.values())
 
 
 def test_a_result_and_an_upset_have_the_same_words_equally_often() -> None:
@@ -91,10 +93,10 @@ def test_a_result_and_an_upset_have_the_same_words_equally_often() -> None:
     for item in generate(7, 500):
         words = Counter(re.findall(r"\w+", item.text))
         sides = {name: words[name] for side in ("favourite", "outsider") for name in WORDS[side]}
-        matches = sum(kind in ORDERED for kind in item.kinds)
+        matches = sum(kind in ORDER_ONLY_CLASSES for kind in item.kinds)
         assert sum(sides[name] for name in WORDS["favourite"]) == matches == sum(sides[n] for n in WORDS["outsider"])
         other = tuple(turned.get(kind, kind) for kind in item.kinds)
-        assert best(item.kinds, ordered=False) == best(other, ordered=False)
+        assert likeliest_class(item.kinds, ordered=False) == likeliest_class(other, ordered=False)
 
 
 def test_the_corpus_is_the_same_for_the_same_seed_and_its_splits_do_not_depend_on_their_sizes() -> None:
@@ -107,8 +109,8 @@ def test_the_corpus_is_the_same_for_the_same_seed_and_its_splits_do_not_depend_o
     tested = load(test_fraction=0.1)
     assert [len(split) for split in tested.splits.values()] == [320, 40, 40]
     assert tested.splits["train"].texts == one.splits["train"].texts[:320]
-    assert one.readers["validation"].expected == best_accuracy()
-    assert one.readers["validation"].best >= one.readers["validation"].unordered
+    assert one.reader_accuracies["validation"].expected == best_accuracy()
+    assert one.reader_accuracies["validation"].best >= one.reader_accuracies["validation"].unordered
 
 
 def test_too_few_texts_for_all_classes_are_refused() -> None:
@@ -127,7 +129,7 @@ def test_the_headline_is_of_the_first_sentence_that_is_not_colour() -> None:
     colour_alone = 0
     for item in generate(4, 2_000):
         told = next((i for i, kind in enumerate(item.kinds) if kind != "colour"), 0)
-        kind = "match" if item.kinds[told] in ORDERED else item.kinds[told]
+        kind = "match" if item.kinds[told] in ORDER_ONLY_CLASSES else item.kinds[told]
         sentence = re.findall(r"[^.]+\.", item.text)[told].strip()
         made = set()
         for template, headline in zip(SENTENCES[kind], HEADLINES[kind], strict=True):

@@ -5,18 +5,18 @@ import pytest
 from grammar_reader import Reader, UnexpectedCharacterError, next_character_distribution, read
 
 from engine.data.synthetic import grammar
-from engine.data.synthetic.grammar import Choice, Probe, Writer
+from engine.data.synthetic.grammar import Choice, GrammarWriter, TextProbe
 
 COIN = Choice({"heads ": 3.0, "hearts ": 1.0, "tails ": 4.0})
-KINDS = (Probe("again", "the coin of the line before", 0.5, 0.5),)
+KINDS = (TextProbe("again", "the coin of the line before", 0.5, 0.5),)
 
 
 def line(d):
     """A tiny language: a coin, and the same again."""
     start = d.position
     coin = d.draw(COIN)
-    d.probe("again", d.position, start)
-    d.say(coin.strip() + "\n")
+    d.record_probe("again", d.position, start)
+    d.write_certain(coin.strip() + "\n")
 
 
 def test_a_literal_is_spelled_by_surviving_weight():
@@ -47,14 +47,14 @@ def test_leaving_out_a_literal_keeps_the_odds_of_the_others():
 
 
 def test_drawing_follows_the_weights():
-    writer = Writer(seed=0)
+    writer = GrammarWriter(seed=0)
     drawn = [writer.draw(COIN) for _ in range(20_000)]
     for literal, weight in COIN.weights.items():
         assert drawn.count(literal) / len(drawn) == pytest.approx(weight / 8, abs=0.012)
 
 
 def test_reading_gives_back_what_writing_noted():
-    written = grammar.write("tiny@1", line, KINDS, seed=5, n_characters=200)
+    written = grammar.generate_text("tiny@1", line, KINDS, seed=5, n_characters=200)
     again = read("tiny@1", line, KINDS, written.text)
     np.testing.assert_array_equal(again.log_probability, written.log_probability)
     np.testing.assert_array_equal(again.units, written.units)
@@ -83,4 +83,4 @@ def test_distribution_after_a_prefix_is_exact_between_and_within_units():
 def test_a_reader_stands_where_its_text_was_read():
     reader = Reader("tails tails\n")
     line(reader)
-    assert reader.position == 12 and reader.noted == {"again": [(6, 6)]}
+    assert reader.position == 12 and reader.probe_records == {"again": [(6, 6)]}

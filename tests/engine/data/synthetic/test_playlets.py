@@ -11,7 +11,7 @@ import pytest
 from grammar_reader import Reader, next_in_playlets, read_playlets
 
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import Choice, GeneratedText, Probe
+from engine.data.synthetic.grammar import Choice, GeneratedText, TextProbe
 
 GOLDEN = {  # change playlets.VERSION when one of these changes: saved runs name the version they were made with
     2_000: "ec5c604b91f5f1e30b593dd842dc372d72eedcddd41589ad0db54c9705264215",
@@ -31,7 +31,7 @@ def some_scenes() -> GeneratedText:
     return megabyte().cut(0, 60)
 
 
-def probe_named(name: str) -> Probe:
+def probe_named(name: str) -> TextProbe:
     return next(probe for probe in megabyte().probes if probe.name == name)
 
 
@@ -127,7 +127,7 @@ def test_log_probabilities_of_draws_and_of_characters_have_the_same_sum():
     for unit in range(len(some_scenes().units)):
         scene = some_scenes().cut(unit, unit + 1)
         counter = ChoiceCounter(scene.text)
-        playlets.scene(counter)
+        playlets.write_scene(counter)
         assert counter.position == len(scene.text)
         assert counter.nats == pytest.approx(scene.log_probability.sum(), rel=1e-12)
         assert (scene.log_probability <= 0).all()

@@ -4,46 +4,46 @@ import os
 import signal
 import time
 
-from engine.proofs.device.result import Context, Proof, Result, failed, passed, skipped
+from engine.proofs.device.result import Context, Proof, ProofResult, failed, passed, skipped
 
 
-def holds(context: Context) -> Result:
+def holds(context: Context) -> ProofResult:
     (context.folder / "file").write_text("its own")
     return passed("it holds", number=1.5, device=context.device)
 
 
-def breaks(context: Context) -> Result:
+def breaks(context: Context) -> ProofResult:
     return failed("it does not hold", number=float("nan"))
 
 
-def cannot_tell(context: Context) -> Result:
+def cannot_tell(context: Context) -> ProofResult:
     return skipped("no such device")
 
 
-def raises(context: Context) -> Result:
+def raises(context: Context) -> ProofResult:
     raise RuntimeError("first line\n\x1b[31msecond line")
 
 
-def hangs(context: Context) -> Result:
+def hangs(context: Context) -> ProofResult:
     time.sleep(10**6)
     return passed("never")
 
 
-def leaves(context: Context) -> Result:
+def leaves(context: Context) -> ProofResult:
     os.write(2, b"last words\n")
     os._exit(3)
 
 
-def crashes(context: Context) -> Result:
+def crashes(context: Context) -> ProofResult:
     os.kill(os.getpid(), signal.SIGSEGV)
     return passed("never")
 
 
-def says_nothing(context: Context) -> Result:
+def says_nothing(context: Context) -> ProofResult:
     return None  # type: ignore[return-value]
 
 
-def loses_its_device(context: Context) -> Result:
+def loses_its_device(context: Context) -> ProofResult:
     import torch
 
     raise torch.AcceleratorError("CUDA error: device-side assert triggered\nadvice for developers")

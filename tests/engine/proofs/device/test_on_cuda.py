@@ -39,7 +39,7 @@ def test_a_wait_is_an_error_only_while_steps_are_checked(here, small_demo, monke
     monkeypatch.setattr(
         speed.Stepper, "step", lambda stepper, step: (taken.append((step, len(modes))), real(stepper, step))[1]
     )
-    assert speed.waits("fp32", here).status == "passed"
+    assert speed.no_host_sync("fp32", here).status == "passed"
     schemes = len(speed.POSITIONS)
     assert modes == ["error", "default"] * schemes
     each = [[(1, 2 * i), (2, 2 * i), *((step, 2 * i + 1) for step in range(3, 9))] for i in range(schemes)]
@@ -58,7 +58,7 @@ def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> N
 
     monkeypatch.setattr(speed.Stepper, "step", waits)
     with pytest.raises(RuntimeError, match="synchronizing"):
-        speed.waits("fp32", here)
+        speed.no_host_sync("fp32", here)
     assert modes == ["error", "default"]
 
 
@@ -120,7 +120,7 @@ def test_on_a_gpu_the_memory_of_the_first_calls_counts(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 100 * calls)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: min(900, 100 + 400 * calls))
-    (speed_,) = measure.interleaved({"ours": work}, rounds=1, seconds=0.0, device="cuda")
+    (speed_,) = measure.time_interleaved({"ours": work}, rounds=1, seconds=0.0, device="cuda")
     assert speed_.peak_bytes == 900
 
 
@@ -137,7 +137,7 @@ def test_a_gpu_is_described(monkeypatch) -> None:
 
 def test_a_kernel_that_fails_does_so_in_the_step_that_is_lost(tmp_path) -> None:
     """On a CPU the same index is an error at once; the run ends as it does when CUDA reports it."""
-    state, reason, saved = resuming._broken(resuming.small_run(), tmp_path, "cpu", True)
+    state, reason, saved = resuming._train_until_failure(resuming.small_run(), tmp_path, "cpu", True)
     assert (state, saved) == ("failed", resuming.SAVED) and reason.startswith("IndexError")
 
 
@@ -163,26 +163,26 @@ def test_a_step_that_needs_more_memory_than_the_device_has_is_cut_into_pieces(he
         return ready
 
     monkeypatch.setattr(memory, "assemble", small)
-    result = memory.cut_really(here)
+    result = memory.real_oom(here)
     assert result.status == "passed" and result.figures["pieces"] == 2
     assert fractions == [pytest.approx(0.4), 1.0]
 
 
 def test_recorded_steps_are_compared_with_plain_ones(here, small_demo, monkeypatch) -> None:
-    monkeypatch.setattr(step, "Recording", Rerun)
-    monkeypatch.setattr(step, "records", lambda config, device: True)
+    monkeypatch.setattr(step, "RecordedPass", Rerun)
+    monkeypatch.setattr(step, "records_graphs", lambda config, device: True)
     monkeypatch.setattr(speed, "make_repeatable", lambda device: None)
     monkeypatch.setattr(speed, "SECONDS", 0.01)
     monkeypatch.setattr(speed, "ROUNDS", 1)
     monkeypatch.setattr(speed, "PARITY_STEPS", 2)
-    assert speed.recorded("fp32", here).status == "passed"
+    assert speed.recorded_steps("fp32", here).status == "passed"
 
     class Wrong(Rerun):
-        def replayed(self, piece: Any) -> Any:
-            loss, grads = super().replayed(piece)
+        def replay(self, piece: Any) -> Any:
+            loss, grads = super().replay(piece)
             return loss, [None if grad is None else grad * 1.001 for grad in grads]
 
-    monkeypatch.setattr(step, "Recording", Wrong)
-    assert speed.recorded("fp32", here).why == "recorded and plain steps differ"
-    monkeypatch.setattr(step, "records", lambda config, device: False)
-    assert speed.recorded("fp32", here).why == "the steps could not be recorded"
+    monkeypatch.setattr(step, "RecordedPass", Wrong)
+    assert speed.recorded_steps("fp32", here).why == "recorded and plain steps differ"
+    monkeypatch.setattr(step, "records_graphs", lambda config, device: False)
+    assert speed.recorded_steps("fp32", here).why == "the steps could not be recorded"

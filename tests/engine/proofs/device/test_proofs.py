@@ -10,7 +10,7 @@ from engine.config.tasks import NextToken
 from engine.data.objectives import Batch
 from engine.model.positions import Positions
 from engine.proofs.device import attention, memory, networks, resuming, speed
-from engine.proofs.device.result import Context, Result
+from engine.proofs.device.result import Context, ProofResult
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
@@ -59,14 +59,14 @@ def test_a_first_loss_that_differs_from_the_cpus_fails_the_preset(here, monkeypa
 
 def test_every_attention_backend_is_compared_with_the_reference(here, monkeypatch) -> None:
     monkeypatch.setattr(attention, "TOKENS", 64)
-    assert attention.attention("rope", here).status == "passed"
+    assert attention.compare_backends("rope", here).status == "passed"
     monkeypatch.setattr("engine.model.attention._sdpa_mask", lambda case: (None, False))
-    result = attention.attention("none", here)
+    result = attention.compare_backends("none", here)
     assert result.status == "failed" and "sdpa for global, causal" in result.why
 
 
 def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None:
-    assert resuming.resumes(False, "fp32", here).status == "passed"
+    assert resuming.resumed_run(False, "fp32", here).status == "passed"
     real = resuming.resume
 
     def inexact(*given, **named):
@@ -78,62 +78,62 @@ def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None
     monkeypatch.setattr(resuming, "resume", inexact)
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
-    result = resuming.resumes(False, "fp32", other)
+    result = resuming.resumed_run(False, "fp32", other)
     assert result.status == "failed" and "not bit-identical: metrics, weights, moments differ" in result.why
 
 
 def test_two_runs_that_differ_fail_the_proof(here, monkeypatch) -> None:
     asked = iter(range(99))
-    monkeypatch.setattr(resuming, "left_behind", lambda run: {"weights": bytes([next(asked)])})
-    result = resuming.repeats("fp32", here)
+    monkeypatch.setattr(resuming, "comparable_contents", lambda run: {"weights": bytes([next(asked)])})
+    result = resuming.repeated_run("fp32", here)
     assert result.status == "failed" and result.why.startswith("not bit-identical: weights differ")
 
 
 def test_a_checkpoint_crosses_devices_or_the_proof_fails(here, monkeypatch) -> None:
-    assert resuming.crosses_devices(here).status == "passed"
+    assert resuming.cross_device_resume(here).status == "passed"
     monkeypatch.setattr(resuming, "_equal", lambda one, other: False)
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
-    assert resuming.crosses_devices(other).status == "failed"
+    assert resuming.cross_device_resume(other).status == "failed"
 
 
 def test_a_step_in_pieces_matches_the_whole_step_or_the_proof_fails(here, monkeypatch) -> None:
-    assert memory.cut_planted(here).status == "passed"
+    assert memory.simulated_oom(here).status == "passed"
     real = Batch.pieces
     monkeypatch.setattr(Batch, "pieces", lambda batch, count: list(real(batch, count))[: max(1, count - 1)])
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
-    result = memory.cut_planted(other)
+    result = memory.simulated_oom(other)
     assert result.status == "failed" and "the losses differ by" in result.why
 
 
-def _waits(context: Context) -> Result:
-    return speed.waits("fp32", context)
+def _waits(context: Context) -> ProofResult:
+    return speed.no_host_sync("fp32", context)
 
 
-def _breaks_a_kernel(context: Context) -> Result:
-    return resuming.loses_device(True, context)
+def _breaks_a_kernel(context: Context) -> ProofResult:
+    return resuming.lost_device(True, context)
 
 
-@pytest.mark.parametrize("run", [_waits, _breaks_a_kernel, memory.cut_really])
-def test_what_only_cuda_can_do_is_skipped_with_the_reason(here, run: Callable[[Context], Result]) -> None:
+@pytest.mark.parametrize("run", [_waits, _breaks_a_kernel, memory.real_oom])
+def test_what_only_cuda_can_do_is_skipped_with_the_reason(here, run: Callable[[Context], ProofResult]) -> None:
     result = run(here)
     assert result.status == "skipped" and "CUDA" in result.why
 
 
 def test_a_machine_without_a_compiler_skips_compiling_and_says_so(here, monkeypatch) -> None:
     monkeypatch.setattr(speed.shutil, "which", lambda name: None)
-    result = speed.compiles("fp32", here)
+    result = speed.compiled_steps("fp32", here)
     assert result.status == "skipped" and "needs a C compiler" in result.why
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", memory.ESTIMATED)
 def test_the_memory_estimate_is_close_to_the_measured_peak(here, name: str) -> None:
-    assert memory.estimated(name, here).status == "passed"
+    assert memory.memory_estimate(name, here).status == "passed"
 
 
 @pytest.mark.slow
 def test_a_run_whose_device_is_lost_resumes_in_another_process(here) -> None:
-    result = resuming.loses_device(False, here)
+    result = resuming.lost_device(False, here)
     assert result.status == "passed", result.why

@@ -12,20 +12,20 @@ import psutil
 import pytest
 
 from engine.base.errors import InputError
-from engine.base.release import release
-from engine.proofs.device.prove import Record, _proved, prove
-from engine.proofs.device.result import Context, Proof, Result
-from engine.proofs.device.worker import Raised, TimedOut, Worker, shortened
+from engine.base.release import release_facts
+from engine.proofs.device.prove import ProofRecord, _run_proof, run_proofs
+from engine.proofs.device.result import Context, Proof, ProofResult
+from engine.proofs.device.worker import TimedOut, Worker, WorkerError, shorten
 from tests.engine.proofs.device import planted
 from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> tuple[list[tuple[Proof, Result]], list[dict[str, Any]], dict[str, Any]]:
+def found(tmp_path_factory) -> tuple[list[tuple[Proof, ProofResult]], list[dict[str, Any]], dict[str, Any]]:
     """Every planted proof's result, the file after each, and the file at the end."""
     path = tmp_path_factory.mktemp("proof") / "proof.json"
-    record, results, files = Record(path, {"threads": 1}), [], []
-    for done in prove(planted.EVERY, "cpu", record):
+    record, results, files = ProofRecord(path, {"threads": 1}), [], []
+    for done in run_proofs(planted.EVERY, "cpu", record):
         results.append(done)
         files.append(json.loads(path.read_text()))
     return results, files, json.loads(path.read_text())
@@ -80,26 +80,26 @@ def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:
     told: list[tuple[int, str, float]] = []
     proofs = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
     begins = lambda number, proof, left: told.append((number, proof.name, left))
-    list(prove(proofs, "cpu", Record(tmp_path / "proof.json", {}), begins=begins))
+    list(run_proofs(proofs, "cpu", ProofRecord(tmp_path / "proof.json", {}), begins=begins))
     assert [(number, name) for number, name, _ in told] == [(1, "holds"), (2, "cannot_tell")]
     assert told[0][2] == 2.0 and told[1][2] > 0
 
 
 def test_proofs_that_run_out_of_time_are_skipped_not_failed(tmp_path, no_facts) -> None:
-    record = Record(tmp_path / "proof.json", {})
-    results = [result for _, result in prove([planted.proof(planted.breaks)], "cpu", record, budget=0.0)]
+    record = ProofRecord(tmp_path / "proof.json", {})
+    results = [result for _, result in run_proofs([planted.proof(planted.breaks)], "cpu", record, budget=0.0)]
     assert [(result.status, result.why) for result in results] == [
         ("skipped", "not started: the 0-minute limit was reached")
     ]
     with Worker(tmp_path / "log.txt") as worker:
         context = Context("cpu", tmp_path / "own")
-        cut = _proved(worker, planted.proof(planted.hangs), context, 2.1, 600.0)
+        cut = _run_proof(worker, planted.proof(planted.hangs), context, 2.1, 600.0)
     assert (cut.status, cut.why) == ("skipped", "not finished within the 10-minute limit")
 
 
 def test_stopping_early_leaves_no_process_and_keeps_the_file(tmp_path, no_facts) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    results = prove(planted.EVERY, "cpu", Record(tmp_path / "proof.json", {}))
+    results = run_proofs(planted.EVERY, "cpu", ProofRecord(tmp_path / "proof.json", {}))
     next(results)
     results.close()
     left = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
@@ -110,7 +110,7 @@ def test_stopping_early_leaves_no_process_and_keeps_the_file(tmp_path, no_facts)
 
 def test_a_file_that_cannot_be_written_is_reported_before_anything_runs(tmp_path) -> None:
     with pytest.raises(InputError, match="--out .*proof.json: cannot be written: No such file or directory"):
-        Record(tmp_path / "nowhere" / "proof.json", {})
+        ProofRecord(tmp_path / "nowhere" / "proof.json", {})
 
 
 def test_a_worker_answers_again_after_one_that_hung(tmp_path) -> None:
@@ -118,7 +118,7 @@ def test_a_worker_answers_again_after_one_that_hung(tmp_path) -> None:
         with pytest.raises(TimedOut, match="no answer within 0 s"):
             worker.call(planted.hangs, None, limit=0.3)
         assert worker.call(int, "7", limit=60.0) == 7
-        with pytest.raises(Raised, match="ValueError: invalid literal"):
+        with pytest.raises(WorkerError, match="ValueError: invalid literal"):
             worker.call(int, "seven", limit=60.0)
 
 
@@ -152,12 +152,12 @@ def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    installed = release()
+    installed = release_facts()
     monkeypatch.setattr("engine.base.release.installed", missing)
-    assert release() == installed and installed["version"][0].isdigit()
+    assert release_facts() == installed and installed["version"][0].isdigit()
 
 
 def test_the_names_of_a_users_folders_are_left_out(monkeypatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/somebody"))
-    assert shortened("cannot open /home/somebody/x\n  twice") == "cannot open ~/x twice"
-    assert len(shortened("x" * 9999)) == 400
+    assert shorten("cannot open /home/somebody/x\n  twice") == "cannot open ~/x twice"
+    assert len(shorten("x" * 9999)) == 400

@@ -14,8 +14,8 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.verify.claims import CLAIMS, verify
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Finding, Result
-from engine.runs.control import Command, Control
+from engine.proofs.verify.finding import ClaimFinding, Result
+from engine.runs.control import Control, RunCommand
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
 from tests.tui_transformer.trained import train
@@ -53,14 +53,14 @@ class StopAfter(Control):
         super().__init__()
         self.left = n
 
-    def poll(self) -> Command | None:
+    def poll(self) -> RunCommand | None:
         self.left -= 1
         if self.left == 0:
-            self.request(Command.STOP, "test")
+            self.request(RunCommand.STOP, "test")
         return super().poll()
 
 
-def findings(run: Path, **options) -> dict[str, Finding]:
+def findings(run: Path, **options) -> dict[str, ClaimFinding]:
     return {finding.claim: finding for finding in verify(RunReader(run), device="cpu", **options)}
 
 

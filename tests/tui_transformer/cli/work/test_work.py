@@ -18,7 +18,7 @@ from engine.base.errors import InputError
 from engine.capabilities import with_value
 from engine.config.schema import RunConfig
 from engine.runs import claims
-from engine.runs.claims import claim, held, liveness
+from engine.runs.claims import claim, claim_holders, liveness
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
 from tests.tui_transformer.lab.work.test_runner import put
@@ -26,7 +26,7 @@ from tests.tui_transformer.lab.work.tiny import nothing_left, tiny_study
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.work import clock, runner
-from tui_transformer.lab.work.clock import Clock, seconds_of_job, seconds_until
+from tui_transformer.lab.work.clock import Deadline, job_seconds_left, seconds_until
 from tui_transformer.lab.work.launch import enqueue
 from tui_transformer.lab.work.queue import add
 from tui_transformer.lab.work.record import stop_file, write
@@ -108,7 +108,7 @@ def test_what_is_in_the_hands_of_others_is_left_to_them(runs, capsys) -> None:
     theirs = claim(runs, CELLS[3].name)  # by this process, which lives
     assert works(runs) == 0
     assert capsys.readouterr().out == "3 of 4 runs are done; none left to claim\n"
-    assert theirs is not None and theirs.held
+    assert theirs is not None and theirs.is_held
 
 
 def test_a_machine_on_which_nothing_begins_does_not_fail_the_whole_study(runs, capsys, monkeypatch) -> None:
@@ -154,7 +154,7 @@ def test_told_to_stop_it_leaves_a_checkpoint_and_the_claim_and_another_one_goes_
         assert said.splitlines()[-1] == "SIGTERM: this worker stopped; 0 of 2 runs are done"
         [run] = root.glob("tiny.*.s*")
         assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*"))
-        assert held(root) == {} and claim(root, run.name) is not None
+        assert claim_holders(root) == {} and claim(root, run.name) is not None
 
 
 # Time.
@@ -189,11 +189,11 @@ def test_a_worker_stops_two_minutes_early_or_a_tenth_of_its_time(monkeypatch) ->
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for seconds, early in ((3600, 120), (600, 60)):
-        ours, began = Clock(seconds), now[0]
+        ours, began = Deadline(seconds), now[0]
         now[0] = began + seconds - early - 1
-        assert not ours.look()
+        assert not ours.check()
         now[0] = began + seconds - early
-        assert ours.look() and ours.is_up
+        assert ours.check() and ours.is_up
 
 
 def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -210,13 +210,13 @@ def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
     before = datetime.now()
     ends = (before + timedelta(hours=1)).replace(microsecond=0)
     squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends.isoformat()}')
-    left = seconds_of_job("17")
+    left = job_seconds_left("17")
     assert left is not None and (ends - datetime.now()).total_seconds() <= left <= (ends - before).total_seconds()
     monkeypatch.setattr(clock, "ASK", 1e9)
-    ours = Clock(None)
-    assert not ours.look()
+    ours = Deadline(None)
+    assert not ours.check()
     monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 3600 - 119)
-    assert ours.look()
+    assert ours.check()
 
 
 @pytest.mark.parametrize("script", ["echo N/A", "exit 1", "echo slurm_load_jobs error >&2; exit 1", "exec sleep 3000"])
@@ -225,24 +225,24 @@ def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anythin
 ) -> None:
     squeue(tmp_path, monkeypatch, script)
     monkeypatch.setattr(clock, "ANSWER", 0.5 if script.startswith("exec") else PATIENCE)
-    assert seconds_of_job("17") is None
+    assert job_seconds_left("17") is None
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
-    assert not Clock(None).look()
+    assert not Deadline(None).check()
     monkeypatch.setenv("SLURM_JOB_END_TIME", str(int(time.time()) - 1))
-    assert Clock(None).look()
+    assert Deadline(None).check()
 
 
 def test_a_limit_that_was_moved_is_noticed_and_a_silent_slurm_changes_nothing(tmp_path, monkeypatch) -> None:
     soon, later = ((datetime.now() + timedelta(seconds=s)).isoformat(timespec="seconds") for s in (1, 9000))
     squeue(tmp_path, monkeypatch, f"echo {later}")
     monkeypatch.setattr(clock, "ASK", 0.0)
-    ours = Clock(None)
-    assert not ours.look()
+    ours = Deadline(None)
+    assert not ours.check()
     squeue(tmp_path, monkeypatch, "exit 1")
     monkeypatch.setenv("SLURM_JOB_END_TIME", "1")
-    assert not ours.look()
+    assert not ours.check()
     squeue(tmp_path, monkeypatch, f"echo {soon}")
-    wait_for(ours.look, "the end of its time")
+    wait_for(ours.check, "the end of its time")
 
 
 def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkeypatch) -> None:
@@ -258,7 +258,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
         said, _ = worker.communicate(timeout=PATIENCE)
     assert worker.returncode == 0 and said == "time is up: this worker stopped; 0 of 2 runs are done\n"
     [run] = root.glob("tiny.*.s*")
-    assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*")) and held(root) == {}
+    assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*")) and claim_holders(root) == {}
 
 
 # Other hosts.
@@ -278,26 +278,26 @@ def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_s
         """Ten seconds pass before each look."""
         nonlocal ahead
         ahead += 10
-        held_until.extend([ahead] if theirs.held else [])
+        held_until.extend([ahead] if theirs.is_held else [])
         return look(*whose)
 
     monkeypatch.setattr(claims, "liveness", looked)
-    monkeypatch.setattr(runner, "AGAIN", 0.0)
-    monkeypatch.setattr(runner, "LOOK", 0.02)
+    monkeypatch.setattr(runner, "RETRY_INTERVAL", 0.0)
+    monkeypatch.setattr(runner, "POLL_INTERVAL", 0.02)
     monkeypatch.setattr(time, "monotonic", lambda: real() + ahead)
     with nothing_left(runs):
         assert works(runs) == 0
-    assert max(held_until) >= claims.PATIENCE and "is finished: 4 of 4 runs" in capsys.readouterr().out
-    assert not theirs.held
+    assert max(held_until) >= claims.HOLDER_LOST_AFTER and "is finished: 4 of 4 runs" in capsys.readouterr().out
+    assert not theirs.is_held
 
 
 def test_a_worker_stops_two_minutes_early_however_often_slurm_is_asked(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(clock.time, "monotonic", lambda: now)
-    monkeypatch.setattr(clock, "seconds_of_job", lambda job: 3600.0 - now)
-    ours = Clock(None)
-    while not ours.look():
+    monkeypatch.setattr(clock, "job_seconds_left", lambda job: 3600.0 - now)
+    ours = Deadline(None)
+    while not ours.check():
         now += 10.0
     assert now == 3480.0
 

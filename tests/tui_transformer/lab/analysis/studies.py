@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
-from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.folder import StudyFile, study_files
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
+from tui_transformer.lab.analysis.folder import RequestedStudy, study_files
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult
 
 NOISE = (0.0031, -0.0042, 0.0011, 0.0027, -0.0019)  # of a seed, whatever the variant
 OWN = {
@@ -67,13 +67,15 @@ def attention(root: Path, seeds: Sequence[int] = (1, 2, 3)) -> None:
     (root / "att.study.toml").write_text(FILE, encoding="utf-8")
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: Path) -> list[RunEntry]:
     """All runs, by name."""
     return [read_entry(path) for path in sorted(root.iterdir()) if path.is_dir()]
 
 
-def standings(root: Path, pinned: str = "", files: Mapping[str, StudyFile] | None = None) -> dict[str, VariantResult]:
+def standings(
+    root: Path, pinned: str = "", files: Mapping[str, RequestedStudy] | None = None
+) -> dict[str, VariantResult]:
     """Every variant beside its baseline, by name."""
     known = study_files(root) if files is None else files
-    made = VariantResults().of(Grouping().of(entries(root)), known, root / pinned if pinned else None)
+    made = VariantEvaluator().evaluate(Grouping().group(entries(root)), known, root / pinned if pinned else None)
     return {standing.name: standing for standing in made}

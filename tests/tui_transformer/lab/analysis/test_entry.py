@@ -8,19 +8,19 @@ import pytest
 from engine.base.errors import InputError
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
-from engine.config.toml import read as read_toml
-from engine.config.toml import write as write_toml
-from engine.runs.scan import RESTING
+from engine.config.toml import config_toml as write_toml
+from engine.config.toml import read_toml as read_toml
+from engine.runs.scan import REST_INTERVAL
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status, record
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.export import FORMATS, table
-from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.query import Known, begun
-from tui_transformer.lab.records.run_files import READ, config_table
+from tui_transformer.lab.analysis.export import FORMATS, comparison_table
+from tui_transformer.lab.analysis.folder import RunsFolder
+from tui_transformer.lab.analysis.query import FilterKeys, parse_partial
+from tui_transformer.lab.records.run_files import READ_FILES, config_table
 
 
 def test_a_row_says_what_a_run_is_and_scored(tmp_path) -> None:
@@ -39,7 +39,7 @@ def test_metrics_are_never_read(tmp_path) -> None:
     before = read_entry(run)
     (run / "metrics.jsonl").unlink()
     (run / "metrics.jsonl").mkdir()
-    assert read_entry(run) == before and "metrics.jsonl" not in READ
+    assert read_entry(run) == before and "metrics.jsonl" not in READ_FILES
 
 
 def test_a_run_that_failed_for_no_number_has_diverged(tmp_path) -> None:
@@ -66,7 +66,7 @@ def test_losses_over_tokens_are_not_per_character(tmp_path) -> None:
     assert read_entry(run).protocol.unit == "token"
 
 
-@pytest.mark.parametrize("file", READ)
+@pytest.mark.parametrize("file", READ_FILES)
 @pytest.mark.parametrize("damage", [b'{"schema": 1, "lo', b"\xff\xfe\x00", b"[[[", b"", b"[" * 100_000])
 def test_a_damaged_file_is_named_and_hides_nothing_else(tmp_path, file, damage) -> None:
     run = record(tmp_path, "a")
@@ -85,8 +85,8 @@ def test_values_of_any_type_are_survived_by_everything(tmp_path, poison) -> None
     for baseline in (None, *found):
         assert columns(found, baseline)
         for kind in FORMATS.values():
-            assert kind.write(table(found, baseline, all_settings=True))
-    assert begun("loss<1 params>1 state:x", Known(found))[0](found) == ()
+            assert kind.write(comparison_table(found, baseline, all_settings=True))
+    assert parse_partial("loss<1 params>1 state:x", FilterKeys(found))[0](found) == ()
 
 
 def test_a_config_of_odd_values_is_survived(tmp_path) -> None:
@@ -95,7 +95,7 @@ def test_a_config_of_odd_values_is_survived(tmp_path) -> None:
     (run / "config.toml").write_text(odd)
     found = [read_entry(run), entry(tmp_path, "b")]
     for kind in FORMATS.values():
-        assert kind.write(table(found, found[1]))
+        assert kind.write(comparison_table(found, found[1]))
 
 
 ODD_TOML = [
@@ -142,57 +142,57 @@ def test_a_second_look_gives_the_same_object_and_opens_nothing(tmp_path, monkeyp
     for i in range(5):
         record(tmp_path, f"run-{i}")
     clock = Clock()
-    folder = Folder(tmp_path, clock)
-    first = folder.look()
+    folder = RunsFolder(tmp_path, clock)
+    first = folder.scan()
     monkeypatch.setattr("tui_transformer.lab.analysis.folder.read_entry", lambda path: pytest.fail(f"{path} was read"))
-    clock.now += RESTING
-    assert folder.look() is first
+    clock.now += REST_INTERVAL
+    assert folder.scan() is first
 
 
 def test_only_what_changed_is_another_entry(tmp_path) -> None:
     for i in range(3):
         record(tmp_path, f"run-{i}", created=f"2026-11-21T01:0{i}:00+00:00")
     clock = Clock()
-    folder = Folder(tmp_path, clock)
-    before = folder.look()
+    folder = RunsFolder(tmp_path, clock)
+    before = folder.scan()
     put_status(tmp_path / "run-1", step=1999)
-    clock.now += RESTING
-    after = folder.look()
+    clock.now += REST_INTERVAL
+    after = folder.scan()
     assert [a is b for a, b in zip(before.entries, after.entries, strict=True)] == [True, False, True]
     assert [e.name for e in after.entries] == ["run-2", "run-1", "run-0"]  # the newest first
 
 
 def test_live_runs_are_looked_at_each_time(tmp_path) -> None:
     run = record(tmp_path, "live", state="running", step=500)
-    folder = Folder(tmp_path, Clock())
-    assert folder.look().entries[0].step == 500
+    folder = RunsFolder(tmp_path, Clock())
+    assert folder.scan().entries[0].step == 500
     put_status(run, step=600)
-    assert folder.look().entries[0].step == 600
+    assert folder.scan().entries[0].step == 600
 
 
 def test_runs_come_and_go_and_folders_without_one_are_none(tmp_path) -> None:
     import shutil
 
     clock = Clock()
-    folder = Folder(tmp_path / "runs", clock)
-    assert folder.look().entries == () and folder.look().problem == ""
+    folder = RunsFolder(tmp_path / "runs", clock)
+    assert folder.scan().entries == () and folder.scan().problem == ""
     record(tmp_path / "runs", "a")
     (tmp_path / "runs" / "other").mkdir()
-    clock.now += RESTING
-    assert [e.name for e in folder.look().entries] == ["a"]
+    clock.now += REST_INTERVAL
+    assert [e.name for e in folder.scan().entries] == ["a"]
     shutil.rmtree(tmp_path / "runs" / "a")
-    clock.now += RESTING
-    assert folder.look().entries == ()
+    clock.now += REST_INTERVAL
+    assert folder.scan().entries == ()
 
 
 def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
     (tmp_path / "runs").write_text("")
-    assert "cannot be read" in Folder(tmp_path / "runs").look().problem
+    assert "cannot be read" in RunsFolder(tmp_path / "runs").scan().problem
 
 
 def test_names_that_are_no_ascii_are_runs_too(tmp_path) -> None:
     record(tmp_path, "模型🚀")
-    assert Folder(Path(tmp_path)).look().entries[0].name == "模型🚀"
+    assert RunsFolder(Path(tmp_path)).scan().entries[0].name == "模型🚀"
 
 
 def test_a_number_that_an_older_version_defined_differently_is_not_compared_to_newer_ones(tmp_path) -> None:

@@ -13,20 +13,20 @@ from engine.config.toml import validate
 from tests.tui_transformer.lab.analysis.studies import attention, standings
 from tui_transformer.lab.analysis import statistics, verdict
 from tui_transformer.lab.analysis.entry import LAST, read_entry
-from tui_transformer.lab.analysis.language import language
-from tui_transformer.lab.analysis.power import known_sd, power_sentence
+from tui_transformer.lab.analysis.language import load_language
+from tui_transformer.lab.analysis.power import power_sentence, similar_studies_sd
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
     LOOKS,
     POWER,
-    Paired,
-    Scores,
+    PairedDifference,
+    SeedScores,
     against_baseline,
-    detectable,
+    detectable_difference,
     judge,
     seeds_range,
 )
-from tui_transformer.lab.work.study import nested
+from tui_transformer.lab.work.study import nest_keys
 
 VARIANTS, MEASURES = 4, 5
 MOST = 0.06  # of studies with a false verdict, noise of the simulation included
@@ -34,16 +34,16 @@ LATE = 150  # seeds that a simulated study follows advice to at most
 
 
 def paired(ours, baseline, **how):
-    return statistics.paired(*(Scores(tuple(one.items()), **how) for one in (ours, baseline)))
+    return statistics.paired_difference(*(SeedScores(tuple(one.items()), **how) for one in (ours, baseline)))
 
 
 @pytest.fixture(autouse=True)
 def without_sign_flips(monkeypatch):
     """They take most of the time, and no verdict rests on them."""
     monkeypatch.setattr(statistics, "_sign_flips", lambda differences: None)
-    statistics.paired.cache_clear()
+    statistics.paired_difference.cache_clear()
     yield
-    statistics.paired.cache_clear()
+    statistics.paired_difference.cache_clear()
 
 
 def noise(draws, kind, shape):
@@ -54,7 +54,7 @@ def judged(scores):
     """A study as the product judges it. `scores`: (measures, baseline and variants, seeds)."""
     study, baseline = {}, {}
     for measure, rows in enumerate(scores.tolist()):
-        base, *variants = (Scores(tuple(enumerate(row))) for row in rows)
+        base, *variants = (SeedScores(tuple(enumerate(row))) for row in rows)
         baseline[f"m{measure}"], study[f"m{measure}"] = base, dict(enumerate(variants))
     return against_baseline(study, baseline, "m0")
 
@@ -116,7 +116,7 @@ def test_the_verdict_is_the_one_that_the_rates_count() -> None:
 def false_counts(questions, share, n, *, shared, studies):
     """The share of false verdicts on two equal variants that answer so many questions. Shared: alike in every seed."""
     draws, wrong = np.random.default_rng(questions + n), 0
-    kept: dict[tuple, Paired] = {}
+    kept: dict[tuple, PairedDifference] = {}
     for _ in range(studies):
         right = draws.binomial(questions, share, size=(2, 1 if shared else n)).tolist()
         own, base = (tuple(row * n if shared else row) for row in right)
@@ -140,7 +140,7 @@ def advice(d, n, studies):
     """The verdict on a study of one variant whose difference is d standard deviations."""
     draws = np.random.default_rng(round(100 * d) + n)
     verdicts, named, settled, open_ended, ranged, held = 0, [], 0, 0, 0, 0
-    truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, p=0.5)) if d else None
+    truth = statistics._seeds_for(d, PairedDifference(d, 0.0, 1, 1.0, p=0.5)) if d else None
     for _ in range(studies):
         values = draws.normal(d, 1, n)
         found = paired(dict(enumerate(values.tolist())), dict.fromkeys(range(n), 0.0))
@@ -182,7 +182,7 @@ def power(d, n, studies):
 
 @pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5, 10))])
 def test_a_detectable_difference_is_called_worse_four_times_in_five(n) -> None:
-    studies, d = 400 if n == 3 else 2_000, detectable(n, VARIANTS + 1)
+    studies, d = 400 if n == 3 else 2_000, detectable_difference(n, VARIANTS + 1)
     chance = 4 * math.sqrt(POWER * (1 - POWER) / studies)  # four standard errors
     assert power(d, n, studies) == pytest.approx(POWER, abs=chance + 0.02)
 
@@ -191,31 +191,35 @@ def test_a_detectable_difference_is_called_worse_four_times_in_five(n) -> None:
 @pytest.mark.parametrize("n", [2, 3, 5, 10])
 def test_the_power_of_a_usual_study(n) -> None:
     rates = [power(d, n, 2_000) for d in (1, 2, 5, 10)]
-    print(f"\n| {n} | {' | '.join(f'{rate:.1%}' for rate in rates)} | {detectable(n, VARIANTS + 1):.1f} |")
+    print(f"\n| {n} | {' | '.join(f'{rate:.1%}' for rate in rates)} | {detectable_difference(n, VARIANTS + 1):.1f} |")
     assert rates == sorted(rates)
-    assert all(rate < POWER + 0.04 for rate, d in zip(rates, (1, 2, 5, 10), strict=True) if d < detectable(n, 5))
+    assert all(
+        rate < POWER + 0.04 for rate, d in zip(rates, (1, 2, 5, 10), strict=True) if d < detectable_difference(n, 5)
+    )
 
 
 def test_a_plan_gives_its_power_in_nats_where_earlier_studies_show_the_spread(tmp_path) -> None:
     attention(tmp_path)
     ran = read_entry(tmp_path / "att.global.s1").config
-    asked = validate(nested({**ran, "seed": 9}), "asked")
+    asked = validate(nest_keys({**ran, "seed": 9}), "asked")
     compared = [s for s in standings(tmp_path).values() if s.difference(LAST) is not None]
     differences = [[own.last - base.last for own, base in pairs(s)] for s in compared]
     degrees = sum(len(row) - 1 for row in differences)
-    sd = known_sd(tmp_path, asked)
+    sd = similar_studies_sd(tmp_path, asked)
     assert sd == pytest.approx(math.sqrt(sum(np.var(row) * len(row) for row in differences) / degrees), rel=1e-6)
-    nats = LAST.amount(detectable(3, 4) * sd)
+    nats = LAST.format_value(detectable_difference(3, 4) * sd)
     assert f"this study has 80 % power to detect a difference of {nats} nats (" in power_sentence(3, 4, sd)
-    assert "奈特" in power_sentence(3, 4, sd, language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
-    assert known_sd(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
-    assert known_sd(tmp_path / "none", asked) is None
+    assert (
+        "奈特" in power_sentence(3, 4, sd, load_language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
+    )
+    assert similar_studies_sd(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
+    assert similar_studies_sd(tmp_path / "none", asked) is None
 
 
 def pairs(standing):
     """The runs of a variant and its baseline that count, by seed."""
-    base = standing.family.baseline.counted
-    return [(run, base[seed]) for seed, run in standing.group.counted.items() if seed in base]
+    base = standing.family.baseline.counted_runs
+    return [(run, base[seed]) for seed, run in standing.group.counted_runs.items() if seed in base]
 
 
 def test_most_studies_without_a_difference_are_told_that_there_may_be_none() -> None:

@@ -20,9 +20,16 @@ from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tests.waiting import PATIENCE
 from tui_transformer.lab.analysis import columns
 from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import FORMATS, Table, document, save, table, tabular
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.entry import RunEntry
+from tui_transformer.lab.analysis.export import (
+    FORMATS,
+    ComparisonTable,
+    comparison_table,
+    save,
+    to_latex,
+    to_latex_document,
+)
+from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.query import parse
 from tui_transformer.lab.escaping import LATEX_SIGNS, latex_text
 
@@ -39,20 +46,22 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory) -> Entry:
+def sound(tmp_path_factory) -> RunEntry:
     return entry(tmp_path_factory.mktemp("runs"), "baseline", verdicts=[LEAK])
 
 
-def hostile(sound: Entry, text: str) -> Table:
+def hostile(sound: RunEntry, text: str) -> ComparisonTable:
     odd = {"model.position": text, "model.n_heads": 3}
     other = replace(sound, path=sound.path / (text.replace("/", "").replace("\0", "") or "x"), preset=text, notes=text)
-    return table([sound, replace(other, tags=(text, text), badges={text: text}, config=odd, state=text)], sound)
+    return comparison_table(
+        [sound, replace(other, tags=(text, text), badges={text: text}, config=odd, state=text)], sound
+    )
 
 
 def test_files_have_full_names_units_badges_and_verdicts(tmp_path) -> None:
     study(tmp_path)
-    entries = Folder(tmp_path).look().entries
-    made = table(entries, entries[-1])
+    entries = RunsFolder(tmp_path).scan().entries
+    made = comparison_table(entries, entries[-1])
     for head in ("last validation loss (nats per character)", "verdict", "checks", "model.n_heads", "parameters"):
         assert head in made.heads
     for head in ("corpus", "unit of the loss", "scoring context (tokens)", "scoring stride (tokens)"):
@@ -63,7 +72,7 @@ def test_files_have_full_names_units_badges_and_verdicts(tmp_path) -> None:
 
 def test_mixed_units_are_not_given_one(sound) -> None:
     other = replace(sound, protocol=replace(sound.protocol, unit="token"))
-    assert "last validation loss (nats, per the unit in each row)" in table([sound, other], None).heads
+    assert "last validation loss (nats, per the unit in each row)" in comparison_table([sound, other], None).heads
 
 
 def test_a_large_setting_is_easy_to_read_on_the_screen_and_plain_in_files(tmp_path) -> None:
@@ -71,10 +80,10 @@ def test_a_large_setting_is_easy_to_read_on_the_screen_and_plain_in_files(tmp_pa
     found = detail(short, base)
     assert ("train.steps", "1,200") in [(line.head, line.text) for line in found["Settings"]]
     assert "1,200   (baseline: 12,000)" in [line.text for line in found["Compared to the baseline"]]
-    steps = columns.setting("train.steps")
-    assert steps.shown(short, base) == "1,200" and steps.written(short, base) == "1200"
+    steps = columns.setting_column("train.steps")
+    assert steps.screen_text(short, base) == "1,200" and steps.file_text(short, base) == "1200"
     for kind in ("csv", "json", "markdown"):
-        assert "1,200" not in FORMATS[kind].write(table([short, base], base))
+        assert "1,200" not in FORMATS[kind].write(comparison_table([short, base], base))
     assert parse("train.steps=1200", [base, short])([base, short], base) == (short,)
 
 
@@ -158,9 +167,11 @@ def strict(tex: str, columns: int) -> int:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_latex_is_a_table_whatever_is_in_it(sound, text) -> None:
     made = hostile(sound, text)
-    assert strict(tabular(made), len(made.heads)) == 3
-    assert strict(document(made), len(made.heads)) == 3
-    assert document(made).startswith("\\documentclass{article}") and document(made).endswith("\\end{document}\n")
+    assert strict(to_latex(made), len(made.heads)) == 3
+    assert strict(to_latex_document(made), len(made.heads)) == 3
+    assert to_latex_document(made).startswith("\\documentclass{article}") and to_latex_document(made).endswith(
+        "\\end{document}\n"
+    )
 
 
 @given(st.text(max_size=40))
@@ -176,19 +187,19 @@ def test_latex_writes_letters_of_western_europe_and_numbers_for_others() -> None
 
 def test_small_numbers_are_powers_of_ten_in_latex(sound) -> None:
     tiny = replace(sound, path=sound.path / "x", config={"optimizer.lr": 1e-05, "model.n_heads": 2})
-    assert r"$1 \cdot 10^{-5}$" in tabular(table([sound, tiny], None))
+    assert r"$1 \cdot 10^{-5}$" in to_latex(comparison_table([sound, tiny], None))
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed here")
 @pytest.mark.parametrize("text", HOSTILE)
 def test_pdflatex_compiles_it(sound, text, tmp_path) -> None:
-    (tmp_path / "a.tex").write_text(document(hostile(sound, text)))
+    (tmp_path / "a.tex").write_text(to_latex_document(hostile(sound, text)))
     command = ["pdflatex", "-halt-on-error", "-no-shell-escape", "a.tex"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE).returncode == 0
 
 
 def test_json_is_json_for_a_run_without_a_score(tmp_path) -> None:
-    found = json.loads(FORMATS["json"].write(table([entry(tmp_path, "q", state="queued", step=0)], None)))
+    found = json.loads(FORMATS["json"].write(comparison_table([entry(tmp_path, "q", state="queued", step=0)], None)))
     assert found[0]["last"] is None
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import curve, implausible, not_learning, same_text
+from engine.evaluation.alarms import check_curves, check_learning, check_plausible, check_same_text
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
+from engine.runs.records import DataFacts, EvaluationScores, TrainRecord, ValidationRecord
 from engine.runs.twins import inert_switches
 from engine.runs.verdict import Verdict
 from tests.tui_transformer.lab.analysis.studies import cell, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
-from tui_transformer.lab.analysis.columns import FIXED
-from tui_transformer.lab.analysis.detail import group_detail, text_of
-from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.columns import FIXED_COLUMNS
+from tui_transformer.lab.analysis.detail import results_text, variant_detail
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.analysis.group_columns import CHECKS, MORE_PARAMETERS
 from tui_transformer.lab.analysis.verdict import verdict
 
@@ -32,10 +32,10 @@ def rising(best: float, last: float) -> Verdict | None:
     """The decoder report's curves: validation best after the first of 30 epochs, then rising; training falls."""
     validation = [ValidationRecord(step=e, loss=best + (last - best) * (e - 1) / 29) for e in range(1, 31)]
     train = [TrainRecord(step=e, loss=1.6 / e**0.15) for e in range(1, 31)]
-    return curve(train, validation, when="after", step=30)
+    return check_curves(train, validation, when="after", step=30)
 
 
-def shown(root: Path, name: str, *settings: str, **more) -> Entry:
+def shown(root: Path, name: str, *settings: str, **more) -> RunEntry:
     return read_entry(variant(root, name, *settings, **more))
 
 
@@ -44,13 +44,13 @@ def test_fewer_heads_that_generalise_better_are_overfit_runs_of_one_seed_and_equ
     two = shown(tmp_path, "heads2", "model.n_heads=2", verdicts=[found(rising(1.5217, 1.7330))], by=-0.0623)
     assert "OVERFIT" in four.badges and "OVERFIT" in two.badges
     assert verdict(two, four) == "one seed: inconclusive"
-    assert FIXED["Δparams"].value(two, four) == 0
+    assert FIXED_COLUMNS["Δparams"].value(two, four) == 0
     assert "compare best losses" in two.badges["OVERFIT"]
 
 
 def test_a_translation_that_a_unigram_model_nearly_matches_has_not_learned(tmp_path) -> None:
     facts = DataFacts(unigram=6.6)
-    alarm = not_learning(Scores(loss=6.82), facts, warmup=0, step=30_000)
+    alarm = check_learning(EvaluationScores(loss=6.82), facts, warmup=0, step=30_000)
     assert "NOT-LEARNING" in shown(tmp_path, "translation", verdicts=[found(alarm)]).badges
 
 
@@ -68,16 +68,16 @@ def test_four_equal_rows_of_a_bidirectional_model_leak_and_their_switches_do_not
 
 def test_a_perplexity_of_1_03_is_not_possible(tmp_path) -> None:
     facts = DataFacts(unigram=3.347, plausible=1.2, floor=None)
-    alarm = implausible(Scores(loss=0.0297), facts, TASKS["shifted"], step=1)
+    alarm = check_plausible(EvaluationScores(loss=0.0297), facts, TASKS["shifted"], step=1)
     copied = shown(tmp_path, "copied", by=-0.8, verdicts=[LEAK, found(alarm)])
     clean = shown(tmp_path, "clean")
     assert {"LEAK", "IMPLAUSIBLE"} <= copied.badges.keys()
-    assert verdict(copied, clean) == "LEAK: not comparable" and FIXED["Δlast"].value(copied, clean) is None
+    assert verdict(copied, clean) == "LEAK: not comparable" and FIXED_COLUMNS["Δlast"].value(copied, clean) is None
 
 
 def test_a_warm_up_longer_than_the_run_was_not_done(tmp_path) -> None:
     train = [TrainRecord(step=step, loss=4.2 - 0.012 * step) for step in range(10, 121, 10)]
-    alarm = curve(train, [ValidationRecord(step=120, loss=2.8)], when="after", step=120)
+    alarm = check_curves(train, [ValidationRecord(step=120, loss=2.8)], when="after", step=120)
     short = shown(tmp_path, "short", verdicts=[found(alarm)])
     assert "STILL-FALLING" in short.badges
     assert verdict(short, shown(tmp_path, "other")) == "still falling: inconclusive"
@@ -86,7 +86,7 @@ def test_a_warm_up_longer_than_the_run_was_not_done(tmp_path) -> None:
 def test_two_samples_that_share_42_characters_were_not_drawn_apart(tmp_path) -> None:
     passage = "the gate is barred and none shall pass tonight"
     new = {"step": 2, "text": f"xx {passage} yy", "chances": [0.23] * (len(passage) + 6)}
-    alarm = same_text(new, [{"step": 1, "text": f"aaaa {passage} b"}], step=2)
+    alarm = check_same_text(new, [{"step": 1, "text": f"aaaa {passage} b"}], step=2)
     assert "SAME-TEXT" in shown(tmp_path, "samples", verdicts=[found(alarm)]).badges
 
 
@@ -98,15 +98,15 @@ def test_a_clean_pair_shows_no_badge_and_no_conclusion(tmp_path, by) -> None:
 
 
 def told(found) -> str:
-    return "\n".join(f"{line.head} {line.text}" for lines in group_detail(found).values() for line in lines)
+    return "\n".join(f"{line.head} {line.text}" for lines in variant_detail(found).values() for line in lines)
 
 
 def test_two_heads_against_four_at_one_seed_cannot_tell_and_at_their_best_neither(tmp_path) -> None:
     cell(tmp_path, "heads", "four", 42, verdicts=[found(rising(1.5320, 1.7953))])
     two = cell(tmp_path, "heads", "two", 42, "model.n_heads=2", verdicts=[found(rising(1.5217, 1.7330))], loss=-0.0623)
     shown = standings(tmp_path, pinned="heads.four.s42")["two"]
-    assert shown.verdict() == "one seed: inconclusive" and CHECKS.shown(shown, None) == "OVERFIT"
-    assert MORE_PARAMETERS.shown(shown, None) == "0"
+    assert shown.verdict() == "one seed: inconclusive" and CHECKS.screen_text(shown, None) == "OVERFIT"
+    assert MORE_PARAMETERS.screen_text(shown, None) == "0"
     assert "at its best: one seed: inconclusive" in told(shown) and read_entry(two).badges["OVERFIT"] in told(shown)
 
 
@@ -119,13 +119,13 @@ def test_variants_that_leak_are_not_ranked_whatever_their_loss(tmp_path) -> None
     found = standings(tmp_path, pinned="encoder.base.s1")
     for name in ("rope", "alibi", "win16"):
         assert found[name].verdict() == "LEAK: not comparable" and found[name].rank is None
-        assert CHECKS.shown(found[name], None).split() == ["LEAK", "INERT", "OVERFIT"]
-    assert not any(word in text_of(list(found.values())) for word in ("better", "worse by"))
+        assert CHECKS.screen_text(found[name], None).split() == ["LEAK", "INERT", "OVERFIT"]
+    assert not any(word in results_text(list(found.values())) for word in ("better", "worse by"))
 
 
 def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_path) -> None:
     facts = DataFacts(unigram=6.6)
-    alarm = found(not_learning(Scores(loss=6.82), facts, warmup=0, step=30_000))
+    alarm = found(check_learning(EvaluationScores(loss=6.82), facts, warmup=0, step=30_000))
     cell(tmp_path, "mt", "base", 1, loss=5.9164, verdicts=[alarm])
     cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
     shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]

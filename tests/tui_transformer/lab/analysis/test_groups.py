@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.measures import probe
+from engine.config.measures import probe_measure
 from tests.tui_transformer.lab.analysis.studies import attention, cell, entries, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.detail import group_detail, study_text, text_of
-from tui_transformer.lab.analysis.entry import LAST, probes, read_entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table
-from tui_transformer.lab.analysis.folder import StudyFile, read_study_file, study_files
+from tui_transformer.lab.analysis.detail import results_text, study_text, variant_detail
+from tui_transformer.lab.analysis.entry import LAST, probe_measures, read_entry
+from tui_transformer.lab.analysis.export import DATA_FORMATS, FORMATS, variant_comparison_table
+from tui_transformer.lab.analysis.folder import RequestedStudy, read_study_file, study_files
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.sentences import evidence_sentence, verdict_sentence
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, expectations, summary
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult, expectations, outcome_summary
 
-RECALL = probe("recall<110")
+RECALL = probe_measure("recall<110")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def study(tmp_path) -> dict[str, VariantResult]:
 def test_runs_of_a_study_are_grouped_by_variant_with_the_baseline_of_its_file_first(study) -> None:
     assert list(study) == ["global", "win16", "heads2", "hot", "leaky"]
     assert study["global"].is_baseline and all(len(s.runs) == 3 for s in study.values())
-    assert sorted(study["win16"].group.counted) == [1, 2, 3]
+    assert sorted(study["win16"].group.counted_runs) == [1, 2, 3]
 
 
 def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path) -> None:
@@ -41,14 +41,14 @@ def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path
         variant(tmp_path, f"heads2-s{seed}", f"seed={seed}", "model.n_heads=2", f"log.every={seed}", by=seed / 100)
         variant(tmp_path, f"base-{seed}", f"seed={seed}")
     found = standings(tmp_path, pinned="base-2")
-    assert {name: s.n for name, s in found.items()} == {"base": "3", "heads2": "3"}
+    assert {name: s.seed_count_text for name, s in found.items()} == {"base": "3", "heads2": "3"}
     assert found["base"].is_baseline and found["heads2"].difference(LAST).mean == pytest.approx(0.02)
 
 
 def test_other_settings_under_one_variants_name_do_not_count_as_its_seed(tmp_path) -> None:
     cell(tmp_path, "s", "a", 1)
     cell(tmp_path, "s", "a", 2, "model.n_layers=2")
-    assert standings(tmp_path)["a"].seeds() == "1 of 2 seeds; 1 with different settings"
+    assert standings(tmp_path)["a"].seeds_text() == "1 of 2 seeds; 1 with different settings"
 
 
 LEFT_OUT = {
@@ -70,14 +70,14 @@ def test_what_is_not_a_finished_seed_does_not_count_and_is_said(tmp_path, reason
         cell(tmp_path, "s", "a", seed, **known)
     cell(tmp_path, "s", "a", 3, **{**known, **LEFT_OUT[reason]})
     found = standings(tmp_path)["a"]
-    assert (found.n, found.seeds()) == ("2/3", f"2 of 3 seeds; 1 {reason}")
+    assert (found.seed_count_text, found.seeds_text()) == ("2/3", f"2 of 3 seeds; 1 {reason}")
     assert found.mean(LAST).n == 2
 
 
 def test_the_same_seed_twice_is_one_seed(tmp_path) -> None:
     for name in ("a", "b"):
         variant(tmp_path, f"same-{name}", "seed=4")
-    assert standings(tmp_path)["same"].seeds() == "1 of 2 seeds; 1 with a repeated seed"
+    assert standings(tmp_path)["same"].seeds_text() == "1 of 2 seeds; 1 with a repeated seed"
 
 
 def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
@@ -85,9 +85,9 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     cell(tmp_path, "att", "win16", 1, "model.attention=window", loss=0.1)
     attention_file(tmp_path)
     found = standings(tmp_path)
-    assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: inconclusive"
-    assert found["win16"].seeds() == "1 of 3 seeds; 2 not started"
-    assert "Not started yet: heads2." in text_of(list(found.values()))
+    assert found["win16"].seed_count_text == "1/3" and found["win16"].verdict() == "one seed: inconclusive"
+    assert found["win16"].seeds_text() == "1 of 3 seeds; 2 not started"
+    assert "Not started yet: heads2." in results_text(list(found.values()))
 
 
 def attention_file(root: Path) -> None:
@@ -105,7 +105,7 @@ def test_verdicts_are_those_of_the_engine_and_brief_beside_their_numbers(study) 
     assert " p " not in verdict_sentence(study["win16"])
     evidence = evidence_sentence(study["win16"])
     assert "exact sign-flip test p = 0.250" in evidence and "seed correlation r = +" in evidence
-    of_three = {s.difference(LAST).compared for s in study.values() if s.difference(LAST) is not None}
+    of_three = {s.difference(LAST).comparison_count for s in study.values() if s.difference(LAST) is not None}
     assert len(of_three) == 1 and f"over {of_three.pop()} comparisons" in evidence
     assert evidence_sentence(study["leaky"]) == ""
 
@@ -117,7 +117,7 @@ def test_a_void_badge_stops_the_verdict_and_stands_first(tmp_path) -> None:
         cell(tmp_path, "s", "bad", seed, loss=-0.5, verdicts=bad)
     found = standings(tmp_path, pinned="s.base.s1")["bad"]
     assert found.verdict() == "LEAK: not comparable" and found.difference(LAST) is None and found.rank is None
-    assert group_columns.CHECKS.shown(found, None) == "LEAK 1/3 OVERFIT"
+    assert group_columns.CHECKS.screen_text(found, None) == "LEAK 1/3 OVERFIT"
     assert list(found.badges) == ["LEAK", "OVERFIT"] and found.badges["LEAK"].startswith("1 of 3 runs: ")
     assert standings(tmp_path, pinned="s.bad.s1")["base"].verdict() == "baseline LEAK: not comparable"
 
@@ -137,12 +137,12 @@ def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
     for seed in (1, 3):
         put_status(tmp_path / f"att.hot.s{seed}", state="failed", reason="the loss is not a number")
     found = standings(tmp_path)["hot"]
-    assert found.verdict() == "diverged in all 3 seeds" and found.n == "0/3" and found.mean(LAST) is None
+    assert found.verdict() == "diverged in all 3 seeds" and found.seed_count_text == "0/3" and found.mean(LAST) is None
 
 
 def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
     assert study["hot"].verdict() == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
-    lines = [line.text for block in group_detail(study["hot"]).values() for line in block]
+    lines = [line.text for block in variant_detail(study["hot"]).values() for line in block]
     assert "1 of 3 seeds diverged and had to be excluded, so this mean looks better than it is." in lines
 
 
@@ -154,16 +154,16 @@ def test_without_a_baseline_nothing_is_concluded(tmp_path) -> None:
 
 
 def test_what_was_expected_stands_beside_what_came_out(study) -> None:
-    found = expectations(study["win16"], probes(study["win16"].runs))
+    found = expectations(study["win16"], probe_measures(study["win16"].runs))
     assert {e.what: e.outcome for e in found} == {
         "loss": "as expected",
         "recall": "as expected",
         "rhyme": "as expected",
         "counter": "unknown beforehand",
     }
-    assert [m.key for m, _ in found[1].found] == ["recall<110", "recall>=110"]  # a family is all of its probes
-    assert summary(found) == "3 as expected, 1 unknown"
-    assert summary(expectations(study["heads2"], ())) in ("open", "not as expected")
+    assert [m.key for m, _ in found[1].judgements] == ["recall<110", "recall>=110"]  # a family is all of its probes
+    assert outcome_summary(found) == "3 as expected, 1 unknown"
+    assert outcome_summary(expectations(study["heads2"], ())) in ("open", "not as expected")
 
 
 def test_an_expectation_holds_only_against_the_studys_own_baseline(tmp_path) -> None:
@@ -183,7 +183,7 @@ def test_one_contradicting_probe_of_a_family_is_not_as_expected_and_an_open_one_
     attention_file(tmp_path)
     file.write_text(file.read_text().replace('loss = "better"', 'recall = "worse"'))
     found = standings(tmp_path)
-    outcome = lambda name: expectations(found[name], probes(found[name].runs))
+    outcome = lambda name: expectations(found[name], probe_measures(found[name].runs))
     assert next(e.outcome for e in outcome("win16") if e.what == "recall") == "not as expected"
     assert outcome("heads2")[0].outcome == "open"
 
@@ -211,20 +211,20 @@ def test_numbers_agree_with_scipy(study) -> None:
 
 
 def _shared(one: VariantResult, other: VariantResult) -> tuple[list[float], list[float]]:
-    seeds = sorted(set(one.group.counted) & set(other.group.counted))
-    return [one.group.counted[s].last for s in seeds], [other.group.counted[s].last for s in seeds]
+    seeds = sorted(set(one.group.counted_runs) & set(other.group.counted_runs))
+    return [one.group.counted_runs[s].last for s in seeds], [other.group.counted_runs[s].last for s in seeds]
 
 
 def test_per_cent_of_the_loss_and_of_the_perplexity_stand_beside_each_other(study) -> None:
     found = study["win16"]
-    assert found.per_cent() == pytest.approx(found.difference(LAST).mean / study["global"].mean(LAST).mean)
-    assert found.perplexity_per_cent() == pytest.approx(0.0517, abs=1e-3)
+    assert found.loss_change() == pytest.approx(found.difference(LAST).mean / study["global"].mean(LAST).mean)
+    assert found.perplexity_change() == pytest.approx(0.0517, abs=1e-3)
     assert [study[name].rank for name in ("global", "heads2", "win16", "hot", "leaky")] == [1, 2, 3, 4, None]
 
 
 def test_every_format_says_the_same_of_a_study(tmp_path, study) -> None:
     shown = list(study.values())
-    data, paper = group_table(shown, data=True), group_table(shown)
+    data, paper = variant_comparison_table(shown, data=True), variant_comparison_table(shown)
     rows = json.loads(FORMATS["json"].write(data))
     assert rows[1]["variant"] == "win16" and rows[1]["Δlast"] == pytest.approx(0.0508, abs=1e-3)
     assert rows[1]["last verdict"] == "worse" and rows[1]["recall<110 verdict"] == "worse" and rows[3]["n"] == 2
@@ -257,7 +257,7 @@ def test_the_text_of_a_study_has_table_probes_verdicts_and_expectations(tmp_path
 
 def test_shares_are_points_where_they_differ(study) -> None:
     assert study["win16"].difference(RECALL).mean == pytest.approx(-0.53, abs=1e-3)
-    text = text_of(list(study.values()))
+    text = results_text(list(study.values()))
     assert re.search(r"by 53\.\d \[5\d\.\d, 5\d\.\d\] points", text)
 
 
@@ -270,12 +270,12 @@ def test_values_of_any_type_and_hostile_names_are_survived(tmp_path, poison) -> 
     change(tmp_path / "s.b.s1" / "run.json", study={"name": hostile, "variant": hostile, "seed": 1})
     (tmp_path / "s.study.toml").write_text("[[[")
     found = list(standings(tmp_path).values())
-    text = text_of(found)
+    text = results_text(found)
     assert not any((c < " " and c != "\n") or c in "\u202e\x9b" for c in text)
     for standing in found:
-        assert group_detail(standing)
+        assert variant_detail(standing)
     for name, kind in FORMATS.items():
-        assert kind.write(group_table(found, data=name in DATA, all_settings=True))
+        assert kind.write(variant_comparison_table(found, data=name in DATA_FORMATS, all_settings=True))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_damaged_study_file_takes_nothing_but_its_own_words_away(tmp_path, dam
     (tmp_path / "att.study.toml").write_text(damage)
     found = standings(tmp_path)
     assert len(found) == 5 and found["win16"].mean(LAST).n == 3 and found["win16"].verdict() == ""
-    assert text_of(list(found.values()))
+    assert results_text(list(found.values()))
 
 
 def test_a_study_file_is_read_again_only_where_it_changed(tmp_path, monkeypatch) -> None:
@@ -300,26 +300,26 @@ def test_a_study_file_is_read_again_only_where_it_changed(tmp_path, monkeypatch)
 def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
     attention(tmp_path)
     variant(tmp_path, "alone")
-    grouping, kept, runs, files = Grouping(), VariantResults(), entries(tmp_path), study_files(tmp_path)
-    first = kept.of(grouping.of(runs), files)
-    again = kept.of(grouping.of(list(runs)), files)
+    grouping, kept, runs, files = Grouping(), VariantEvaluator(), entries(tmp_path), study_files(tmp_path)
+    first = kept.evaluate(grouping.group(runs), files)
+    again = kept.evaluate(grouping.group(list(runs)), files)
     assert all(a is b for a, b in zip(first, again, strict=True))
     at = next(i for i, run in enumerate(runs) if run.name == "alone")
     runs[at] = replace(runs[at], notes="changed")
-    changed = kept.of(grouping.of(runs), files)
+    changed = kept.evaluate(grouping.group(runs), files)
     assert [s.name for s in changed if s not in first] == ["alone"]
 
 
 def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> None:
     assert study["win16"].primary is LAST  # what the runs select checkpoints by
     variants = [{"name": name} for name in ("global", "win16")]
-    file = StudyFile(name="att", baseline="global", primary="recall", variants=variants)
+    file = RequestedStudy(name="att", baseline="global", primary="recall", variants=variants)
     found = standings(tmp_path, files={"att": file})["win16"]
     assert found.primary.key == "recall<110"
     recall, loss = found.difference(found.primary), found.difference(LAST)
-    assert recall.level > loss.level and recall.compared == loss.compared
+    assert recall.level > loss.level and recall.comparison_count == loss.comparison_count
     assert verdict_sentence(found).startswith("near recall: worse by 53.") and "points" in verdict_sentence(found)
-    assert "verdicts are based on near recall" in text_of([found])
+    assert "verdicts are based on near recall" in results_text([found])
     named = standings(tmp_path, files={"att": file.model_copy(update={"primary": "recall>=110"})})["win16"]
     assert named.primary.key == "recall>=110"
     unknown = standings(tmp_path, files={"att": file.model_copy(update={"primary": "bleu"})})["win16"]

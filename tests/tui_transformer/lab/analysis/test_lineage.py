@@ -14,11 +14,11 @@ from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.cli.show.compare import compare
 from tui_transformer.cli.show.runs import runs as list_runs
 from tui_transformer.lab.analysis.columns import columns
-from tui_transformer.lab.analysis.detail import detail, group_detail
-from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.detail import detail, variant_detail
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.query import Known
-from tui_transformer.lab.analysis.verdict import VariantResults
+from tui_transformer.lab.analysis.query import FilterKeys
+from tui_transformer.lab.analysis.verdict import VariantEvaluator
 
 PRETRAIN = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab" * 32)
 
@@ -32,7 +32,7 @@ def started_from(run: Path, origin: Origin = PRETRAIN, **place: Any) -> Path:
     return run
 
 
-def staged(root: Path) -> list[Entry]:
+def staged(root: Path) -> list[RunEntry]:
     """Two variants of a study with two seeds, one of which was pretrained."""
     paths = []
     for seed in (1, 2):
@@ -58,8 +58,8 @@ def test_where_a_run_came_from_is_a_setting_that_differs_and_the_chain_stands_in
         read_entry(variant(tmp_path, "scratch")),
     ]
     shown = {column.title: column for column in columns(entries, None)}
-    assert [shown["from"].shown(entry, None) for entry in entries] == ["pretrain@best", "–"]
-    assert Known(entries).column("from").key == "train.init_from"
+    assert [shown["from"].screen_text(entry, None) for entry in entries] == ["pretrain@best", "–"]
+    assert FilterKeys(entries).column("from").key == "train.init_from"
     blocks = lines_of(detail(entries[0], entries[1]))
     assert blocks["Where its initial weights come from"] == [
         ("chain", "first ─▶ pretrain ─▶ finetune"),
@@ -73,10 +73,10 @@ def test_in_a_study_the_stage_is_named_so_that_seeds_have_their_settings_in_comm
     assert {e.config.get("train.init_from") for e in entries if e.study.variant == "both" and not e.study.stage} == {
         "pretrain@best"
     }
-    groups = {group.name: group for group in Grouping().of(entries)}
-    assert list(groups["both"].counted) == [1, 2] and not groups["both"].left_out
-    assert [run.name for run in groups["both"].earlier] == ["st.both.pretrain.s1", "st.both.pretrain.s2"]
-    assert groups["scratch"].earlier == ()
+    groups = {group.name: group for group in Grouping().group(entries)}
+    assert list(groups["both"].counted_runs) == [1, 2] and not groups["both"].exclusion_reasons
+    assert [run.name for run in groups["both"].earlier_stages] == ["st.both.pretrain.s1", "st.both.pretrain.s2"]
+    assert groups["scratch"].earlier_stages == ()
 
 
 def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path, capsys) -> None:
@@ -89,21 +89,21 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
 
 
 def test_the_detail_of_a_variant_draws_the_chain_of_each_seed_and_what_became_of_its_stages(tmp_path) -> None:
-    standings = VariantResults().of(Grouping().of(staged(tmp_path)))
-    blocks = lines_of(group_detail(next(s for s in standings if s.group.name == "both")))
+    standings = VariantEvaluator().evaluate(Grouping().group(staged(tmp_path)))
+    blocks = lines_of(variant_detail(next(s for s in standings if s.group.name == "both")))
     found = blocks["Where their initial weights come from"]
     assert found[0] == ("seed 1", "st.both.pretrain.s1 ─▶ st.both.s1")
     assert found[2][0] == "st.both.pretrain.s1" and found[2][1].startswith("finished")
     assert "Where their initial weights come from" not in lines_of(
-        group_detail(next(s for s in standings if s.group.name == "scratch"))
+        variant_detail(next(s for s in standings if s.group.name == "scratch"))
     )
 
 
 def test_a_group_is_made_anew_when_a_run_of_an_earlier_stage_changes(tmp_path) -> None:
     grouping, entries = Grouping(), staged(tmp_path)
-    before = {group.name: group for group in grouping.of(entries)}
+    before = {group.name: group for group in grouping.group(entries)}
     change(entries[0].path / "status.json", state="failed")
-    after = {group.name: group for group in grouping.of([read_entry(entries[0].path), *entries[1:]])}
+    after = {group.name: group for group in grouping.group([read_entry(entries[0].path), *entries[1:]])}
     assert after["scratch"] is before["scratch"] and after["both"] is not before["both"]
 
 

@@ -10,14 +10,14 @@ from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.__main__ import main
-from tui_transformer.lab.analysis.chart_lines import CHARTED, known, picture
+from tui_transformer.lab.analysis.chart_lines import CHARTED, has_values, measure_chart
 from tui_transformer.lab.analysis.columns import OVER_MAJORITY, columns
-from tui_transformer.lab.analysis.detail import text_of
+from tui_transformer.lab.analysis.detail import results_text
 from tui_transformer.lab.analysis.entry import NO_RUN, majority_rows, read_entry
 from tui_transformer.lab.analysis.export import FORMATS
 from tui_transformer.lab.analysis.group_columns import data_columns
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.verdict import VariantResults, verdict
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, verdict
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pane import ComparePane
 
@@ -43,7 +43,7 @@ def test_the_row_is_marked_as_no_run_and_scores_its_share(runs) -> None:
 def test_the_difference_to_it_is_a_column_of_runs_on_questions_alone(runs) -> None:
     finetuned, text = read_entry(runs / "finetuned"), read_entry(runs / "text")
     assert finetuned.over_majority == pytest.approx(EXACT - RIGHT / OF) and text.over_majority is None
-    assert OVER_MAJORITY.shown(finetuned, None) == "+49.6%"
+    assert OVER_MAJORITY.screen_text(finetuned, None) == "+49.6%"
     assert OVER_MAJORITY in columns([finetuned, text], None) and OVER_MAJORITY not in columns([text], None)
 
 
@@ -57,8 +57,8 @@ def test_compare_has_the_row_in_every_format(runs, kind, capsys) -> None:
 
 
 def test_variants_have_it_as_columns_and_in_a_sentence(runs) -> None:
-    standings = VariantResults().of(Grouping().of([read_entry(runs / "finetuned")]), {}, None)
-    assert "always 'Arlow', which would be right on 12.4%" in text_of(standings)
+    standings = VariantEvaluator().evaluate(Grouping().group([read_entry(runs / "finetuned")]), {}, None)
+    assert "always 'Arlow', which would be right on 12.4%" in results_text(standings)
     values = {column.key: column.value(standings[0], None) for column in data_columns(standings)}
     assert values["majority"] == RIGHT / OF and values["Δmajority"] == pytest.approx(EXACT - RIGHT / OF)
 
@@ -81,9 +81,9 @@ async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it
 def test_recall_is_a_curve_where_evaluations_have_the_probe() -> None:
     records = [ValidationRecord(step=step, probes={"recall": step / 10}) for step in (1, 5)]
     measure = next(one for one in CHARTED if one.key == "recall")
-    made = picture(measure, [], records, axis="step", smoothing="off", log=False, floors=[])
-    assert known(measure, records) and made.validation.y == (0.1, 0.5) and made.best == 1
-    assert not known(measure, [ValidationRecord(step=1, loss=2.0)])
+    made = measure_chart(measure, [], records, axis="step", smoothing="off", log=False, floors=[])
+    assert has_values(measure, records) and made.validation.y == (0.1, 0.5) and made.best == 1
+    assert not has_values(measure, [ValidationRecord(step=1, loss=2.0)])
 
 
 NO_QUESTIONS, TOO_MANY = {"answer": "a", "right": 3, "of": 0}, {"answer": "a", "right": 5, "of": 2}

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from engine.base.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.query import Known, as_number, begun, parse
+from tui_transformer.lab.analysis.entry import RunEntry
+from tui_transformer.lab.analysis.query import FilterKeys, parse, parse_number, parse_partial
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory) -> list[Entry]:
+def entries(tmp_path_factory) -> list[RunEntry]:
     root = tmp_path_factory.mktemp("runs")
     return [
         entry(root, "baseline", tags=("good", "Report"), note="the one to beat"),
@@ -97,23 +97,23 @@ def test_a_mistake_is_one_sentence_with_what_would_be_right(entries, text) -> No
 
 
 def test_while_it_is_typed_the_terms_before_a_mistake_hold(entries) -> None:
-    query, mistake = begun("rope n_heads>", Known(entries))
+    query, mistake = parse_partial("rope n_heads>", FilterKeys(entries))
     assert "needs a value" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
 
 
 def test_a_filter_that_nothing_matches_names_the_term(entries) -> None:
-    assert parse("rope badge:INERT", entries).why_none(entries) == "no run matches badge:INERT"
-    both = parse("rope badge:LEAK", entries).why_none(entries)
+    assert parse("rope badge:INERT", entries).why_no_match(entries) == "no run matches badge:INERT"
+    both = parse("rope badge:LEAK", entries).why_no_match(entries)
     assert both == "no run matches all of these at once: rope, badge:LEAK"
-    assert parse("rope", entries).why_none(entries) == ""
+    assert parse("rope", entries).why_no_match(entries) == ""
 
 
 @given(text=st.text(max_size=60) | st.text('-=<>!:"% abn_1e.', max_size=40))
 def test_no_text_is_an_exception(text) -> None:
-    found = [Entry(path=Path("a"), probes={"recall<110": 0.5}, config={"model.n_heads": [1]})]
-    query, _ = begun(text, Known(found))
+    found = [RunEntry(path=Path("a"), probes={"recall<110": 0.5}, config={"model.n_heads": [1]})]
+    query, _ = parse_partial(text, FilterKeys(found))
     query(found, found[0])
-    query.why_none(found, None)
+    query.why_no_match(found, None)
 
 
 NUMBERS = {
@@ -138,4 +138,4 @@ NUMBERS = {
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_are_read_as_people_write_them(text) -> None:
     value = NUMBERS[text]
-    assert as_number(text) == (pytest.approx(value) if value is not None else None)
+    assert parse_number(text) == (pytest.approx(value) if value is not None else None)

@@ -10,22 +10,22 @@ from engine.runs.records import StudyPlace
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.analysis import columns as differences
-from tui_transformer.lab.analysis.columns import FIXED, columns
+from tui_transformer.lab.analysis.columns import FIXED_COLUMNS, columns
 from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import BEST, BY_BYTES, LAST, Entry, read_entry
-from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
+from tui_transformer.lab.analysis.entry import BEST, BITS_PER_BYTE, LAST, RunEntry, read_entry
+from tui_transformer.lab.analysis.folder import RequestedStudy, StudyVariant
 from tui_transformer.lab.analysis.group_columns import main_columns
-from tui_transformer.lab.analysis.groups import Grouping, comparable, why_not
+from tui_transformer.lab.analysis.groups import Grouping, comparable, why_incomparable
 from tui_transformer.lab.analysis.query import sort
 from tui_transformer.lab.analysis.sentences import notes
-from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, verdict, verdict_kind
+from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult, verdict, verdict_kind
 from tui_transformer.lab.records.badges import BADGES, badge
 
 HASHES = {"validation": "f" * 64}
 
 
 @pytest.fixture
-def baseline(tmp_path) -> Entry:
+def baseline(tmp_path) -> RunEntry:
     return entry(tmp_path, "baseline")
 
 
@@ -51,9 +51,9 @@ def test_scores_that_are_other_measures_are_not_compared(tmp_path, said) -> None
     more = {"data": known, **OTHERS[said]}
     found = entry(tmp_path, "other", *more.pop("settings", []), **more)
     assert verdict(found, base) == f"{said}: not comparable" and not comparable(found, base)
-    assert why_not(found, base).startswith("other was scored ")
+    assert why_incomparable(found, base).startswith("other was scored ")
     for key in ("Δlast", "Δbest"):
-        assert FIXED[key].value(found, base) is None  # a difference between them is no number
+        assert FIXED_COLUMNS[key].value(found, base) is None  # a difference between them is no number
 
 
 def test_another_unit_is_not_compared(baseline) -> None:
@@ -61,7 +61,7 @@ def test_another_unit_is_not_compared(baseline) -> None:
     assert verdict(found, baseline) == "different unit: not comparable"
 
 
-def with_tokens(entry: Entry, bits: float | None, sha256: str = "b" * 64) -> Entry:
+def with_tokens(entry: RunEntry, bits: float | None, sha256: str = "b" * 64) -> RunEntry:
     protocol = replace(entry.protocol, unit="token" if sha256 else "character", tokens=sha256, context=64, stride=64)
     return replace(entry, protocol=protocol, scores={} if bits is None else {"bits_per_byte": bits})
 
@@ -70,10 +70,10 @@ def test_other_tokens_are_compared_by_bits_per_byte_and_by_nothing_else(tmp_path
     base = replace(baseline, scores={"bits_per_byte": 2.0})
     found = with_tokens(entry(tmp_path, "words", by=5.0), 1.75)
     assert verdict(found, base) == "one seed: inconclusive" and not comparable(found, base)
-    assert FIXED["Δbits_per_byte"].value(found, base) == -0.25
-    assert FIXED["Δlast"].value(found, base) is None and FIXED["Δbest"].value(found, base) is None
-    assert "the two losses are different measures" in why_not(found, base)
-    assert FIXED["Δbits_per_byte"].value(base, replace(base, path=base.path / "x")) is None  # the same tokens
+    assert FIXED_COLUMNS["Δbits_per_byte"].value(found, base) == -0.25
+    assert FIXED_COLUMNS["Δlast"].value(found, base) is None and FIXED_COLUMNS["Δbest"].value(found, base) is None
+    assert "the two losses are different measures" in why_incomparable(found, base)
+    assert FIXED_COLUMNS["Δbits_per_byte"].value(base, replace(base, path=base.path / "x")) is None  # the same tokens
 
 
 def test_runs_that_did_not_spell_or_know_few_words_are_not_compared(tmp_path, baseline) -> None:
@@ -84,10 +84,13 @@ def test_runs_that_did_not_spell_or_know_few_words_are_not_compared(tmp_path, ba
     for run, why in ((unknown, "more than 25% of the tokens are <unk>"), (older, "without the spelling of <unk>")):
         for one, other in ((run, base), (base, run)):
             assert why in verdict(one, other) and verdict_kind(one, other) == "incomparable"
-            assert FIXED["Δbits_per_byte"].value(one, other) is None
+            assert FIXED_COLUMNS["Δbits_per_byte"].value(one, other) is None
     assert verdict(known, base) == "one seed: inconclusive"
     results = {result.name: result for result in family_of({"base": [base], "known": [known], "older": [older]})}
-    assert results["known"].judgement(BY_BYTES).kind == "one-seed" and results["older"].judgement(BY_BYTES) is None
+    assert (
+        results["known"].judgement(BITS_PER_BYTE).kind == "one-seed"
+        and results["older"].judgement(BITS_PER_BYTE) is None
+    )
     said = list(notes(tuple(results.values())))
     assert any("spelling every <unk>" in line for line in said)
     assert "unknown" in [column.key for column in main_columns(tuple(results.values()))]
@@ -100,10 +103,10 @@ def test_other_tokens_without_bits_per_byte_or_of_another_text_are_not_compared(
     elsewhere = with_tokens(entry(tmp_path, "elsewhere"), 1.75)
     elsewhere = replace(elsewhere, protocol=replace(elsewhere.protocol, corpus="another"))
     assert verdict(elsewhere, base) == "different corpus: not comparable"
-    assert FIXED["Δbits_per_byte"].value(elsewhere, base) is None
+    assert FIXED_COLUMNS["Δbits_per_byte"].value(elsewhere, base) is None
 
 
-def family_of(runs: dict[str, list[Entry]]) -> tuple[VariantResult, ...]:
+def family_of(runs: dict[str, list[RunEntry]]) -> tuple[VariantResult, ...]:
     """The results of a study, its first variant the baseline."""
     placed = [
         replace(
@@ -118,8 +121,8 @@ def family_of(runs: dict[str, list[Entry]]) -> tuple[VariantResult, ...]:
         for seed, run in enumerate(found)
     ]
     variants = tuple(StudyVariant(name=name) for name in runs)
-    file = StudyFile.model_validate({"baseline": next(iter(runs)), "variants": variants})
-    return VariantResults().of(Grouping().of(placed), {"tokens": file})
+    file = RequestedStudy.model_validate({"baseline": next(iter(runs)), "variants": variants})
+    return VariantEvaluator().evaluate(Grouping().group(placed), {"tokens": file})
 
 
 def test_a_study_of_tokenizers_is_judged_by_bits_per_byte(tmp_path, baseline) -> None:
@@ -130,11 +133,11 @@ def test_a_study_of_tokenizers_is_judged_by_bits_per_byte(tmp_path, baseline) ->
     results = {result.name: result for result in family_of({"characters": base, "deeper": same, "words": words})}
     assert {result.primary.key for result in results.values()} == {"bits_per_byte"}
     assert results["words"].verdict().startswith("better") and results["deeper"].verdict().startswith("better")
-    assert results["words"].difference(BY_BYTES).mean == pytest.approx(-0.5, abs=0.01)
+    assert results["words"].difference(BITS_PER_BYTE).mean == pytest.approx(-0.5, abs=0.01)
     for measure in (LAST, BEST, *results["words"].family.measures[:-1]):
         assert results["words"].difference(measure) is None and results["words"].judgement(measure) is None
     assert results["deeper"].difference(LAST).mean == pytest.approx(-0.1, abs=0.01)
-    assert results["words"].per_cent() is None and results["words"].rank is None
+    assert results["words"].loss_change() is None and results["words"].rank is None
 
 
 def test_a_study_of_one_tokenizer_is_judged_as_before(baseline) -> None:
@@ -162,7 +165,7 @@ def test_void_scores_are_not_compared_on_either_side(tmp_path, baseline, name) -
     leaky = entry(tmp_path, "leaky", verdicts=[("some", name, "why")])
     assert verdict(leaky, baseline) == f"{name}: not comparable"
     assert verdict(baseline, leaky) == f"baseline {name}: not comparable"
-    assert FIXED["Δlast"].value(leaky, baseline) is None
+    assert FIXED_COLUMNS["Δlast"].value(leaky, baseline) is None
 
 
 def test_runs_that_are_not_done_cannot_tell(tmp_path, baseline) -> None:
@@ -187,21 +190,24 @@ def test_no_verdict_ever_claims_anything(tmp_path, baseline) -> None:
 
 def test_equal_parameters_are_a_zero_and_not_a_guess(tmp_path, baseline) -> None:
     heads2 = entry(tmp_path, "heads2", "model.n_heads=2")
-    assert FIXED["Δparams"].shown(heads2, baseline) == "0" and FIXED["Δparams"].written(heads2, baseline) == "0"
+    assert (
+        FIXED_COLUMNS["Δparams"].screen_text(heads2, baseline) == "0"
+        and FIXED_COLUMNS["Δparams"].file_text(heads2, baseline) == "0"
+    )
 
 
 def test_only_settings_that_differ_are_columns_and_bookkeeping_is_none(tmp_path, baseline) -> None:
     found = [baseline, entry(tmp_path, "b", "model.n_heads=2", "log.every=3", preset="x")]
-    assert differences.differing(found) == ["model.n_heads"]
-    assert [c.title for c in columns(found, baseline) if c.dotted] == ["n_heads"]
-    everything = [c.key for c in columns(found, baseline, all_settings=True) if c.dotted]
+    assert differences.differing_keys(found) == ["model.n_heads"]
+    assert [c.title for c in columns(found, baseline) if c.config_key] == ["n_heads"]
+    everything = [c.key for c in columns(found, baseline, all_settings=True) if c.config_key]
     assert "log.every" in everything and len(everything) > 60
 
 
 def test_a_damaged_config_makes_nothing_differ(tmp_path, baseline) -> None:
     run = variant(tmp_path, "broken")
     (run / "config.toml").write_text("[[[")
-    assert differences.differing([baseline, read_entry(run), entry(tmp_path, "c")]) == []
+    assert differences.differing_keys([baseline, read_entry(run), entry(tmp_path, "c")]) == []
 
 
 def test_last_parts_that_two_keys_share_are_written_in_full() -> None:
@@ -209,10 +215,10 @@ def test_last_parts_that_two_keys_share_are_written_in_full() -> None:
     assert list(differences.short_names(keys).values()) == ["evaluation.every", "checkpoint.every", "n_heads"]
 
 
-@pytest.mark.parametrize("key", FIXED)
+@pytest.mark.parametrize("key", FIXED_COLUMNS)
 def test_every_column_sorts_both_ways_with_what_is_missing_last(tmp_path, baseline, key) -> None:
     found = [baseline, entry(tmp_path, "b", by=0.2, tags=("t",)), entry(tmp_path, "q", state="queued", step=0)]
-    column = FIXED[key]
+    column = FIXED_COLUMNS[key]
     for reverse in (False, True):
         order = sort(found, column, baseline, reverse=reverse)
         values = [column.value(e, baseline) for e in order]
@@ -223,7 +229,7 @@ def test_every_column_sorts_both_ways_with_what_is_missing_last(tmp_path, baseli
 def test_runs_with_equal_values_keep_their_order_both_ways(tmp_path) -> None:
     found = [entry(tmp_path, name) for name in ("c", "a", "b")]
     for reverse in (False, True):
-        assert [e.name for e in sort(found, FIXED["last"], None, reverse=reverse)] == ["c", "a", "b"]
+        assert [e.name for e in sort(found, FIXED_COLUMNS["last"], None, reverse=reverse)] == ["c", "a", "b"]
 
 
 def test_the_detail_says_every_badge_why_and_what_to_do(tmp_path, baseline) -> None:

@@ -7,38 +7,38 @@ import pytest
 from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
 from tests.tui_transformer.recorded import grow, record
 from tui_transformer.lab.analysis.chart_lines import Curve, curve_of
-from tui_transformer.lab.analysis.charts.overlay import Drawn, differences, losses
+from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, difference_chart, loss_chart
 from tui_transformer.lab.analysis.colours import LETTERS, ON_DARK, ON_LIGHT
-from tui_transformer.lab.analysis.curves import MOST, Band, Curves, difference
-from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.view import Options, Selection, View
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.analysis.curves import MOST_CURVES, Band, MetricsReader, difference
+from tui_transformer.lab.analysis.folder import RunsFolder
+from tui_transformer.lab.analysis.view import Selection, View, ViewOptions
+from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.studio.compare.run_table import MARKS, lay_out
 from tui_transformer.studio.themes import THEMES
 
 
 def test_cells_are_made_once_until_something_changes(tmp_path) -> None:
     study(tmp_path)
-    entries, view = Folder(tmp_path).look().entries, View()
-    first = view.arrange(entries, Options())
-    again = view.arrange(entries, Options(sort="loss"))
+    entries, view = RunsFolder(tmp_path).scan().entries, View()
+    first = view.arrange(entries, ViewOptions())
+    again = view.arrange(entries, ViewOptions(sort="loss"))
     assert {id(row) for row in again.rows} == {id(row) for row in first.rows} and again.rows != first.rows
-    pinned = view.arrange(entries, Options(baseline=entries[-1].path))
+    pinned = view.arrange(entries, ViewOptions(baseline=entries[-1].path))
     assert "verdict" in [column.key for column in pinned.columns]
 
 
 def test_what_is_typed_hides_no_run_before_it_is_a_term(tmp_path) -> None:
     study(tmp_path)
-    entries, view = Folder(tmp_path).look().entries, View()
-    typed = view.arrange(entries, Options(query="n_he"))
+    entries, view = RunsFolder(tmp_path).scan().entries, View()
+    typed = view.arrange(entries, ViewOptions(query="n_he"))
     assert len(typed.rows) == 8 and "n_heads needs an operator" in typed.mistake
-    assert len(view.arrange(entries, Options(query="n_heads=2")).rows) == 1
-    assert len(view.arrange(entries, Options(query="young n_hed=2")).rows) == 1
+    assert len(view.arrange(entries, ViewOptions(query="n_heads=2")).rows) == 1
+    assert len(view.arrange(entries, ViewOptions(query="young n_hed=2")).rows) == 1
 
 
 def test_runs_stand_from_the_best_where_they_can_be_compared_and_the_sorted_column_is_marked(tmp_path) -> None:
     study(tmp_path)
-    shown = View().arrange(Folder(tmp_path).look().entries, Options())
+    shown = View().arrange(RunsFolder(tmp_path).scan().entries, ViewOptions())
     names = [row.entry.name for row in shown.rows]
     alike = [name for name in names if name in ("wide", "baseline", "heads2", "no-pe")]
     assert alike == ["wide", "baseline", "heads2", "no-pe"]  # not by age
@@ -50,27 +50,29 @@ def test_runs_stand_from_the_best_where_they_can_be_compared_and_the_sorted_colu
 
 def test_no_match_says_which_term(tmp_path) -> None:
     study(tmp_path)
-    shown = View().arrange(Folder(tmp_path).look().entries, Options(query="loss<9 badge:INERT"))
-    assert shown.rows == () and shown.nothing == "no run matches badge:INERT"
+    shown = View().arrange(RunsFolder(tmp_path).scan().entries, ViewOptions(query="loss<9 badge:INERT"))
+    assert shown.rows == () and shown.why_empty == "no run matches badge:INERT"
 
 
 def test_only_the_selected_runs_decide_which_settings_differ(tmp_path) -> None:
     study(tmp_path)
-    entries = Folder(tmp_path).look().entries
+    entries = RunsFolder(tmp_path).scan().entries
     chosen = tuple(e.path for e in entries if e.name in ("baseline", "no-pe"))
-    shown = View().arrange(entries, Options(selected=chosen))
-    assert [c.key for c in shown.columns if c.dotted] == ["model.position"] and len(shown.rows) == 8
-    assert len(View().arrange(entries, Options(selected=chosen, only=True)).rows) == 2
+    shown = View().arrange(entries, ViewOptions(selected=chosen))
+    assert [c.key for c in shown.columns if c.config_key] == ["model.position"] and len(shown.rows) == 8
+    assert len(View().arrange(entries, ViewOptions(selected=chosen, only=True)).rows) == 2
 
 
 def test_letters_stay_with_their_runs_and_are_at_most_eight(tmp_path) -> None:
-    runs = [tmp_path / str(i) for i in range(MOST + 1)]
+    runs = [tmp_path / str(i) for i in range(MOST_CURVES + 1)]
     selection = Selection()
-    assert all(selection.turn(run) for run in runs[:MOST]) and not selection.turn(runs[MOST])
-    selection.turn(runs[2])
-    assert selection.slot(runs[3]) == 3 and selection.turn(runs[MOST]) and selection.slot(runs[MOST]) == 2
-    selection.pin(runs[0])
-    selection.keep({runs[1]})
+    assert all(selection.toggle(run) for run in runs[:MOST_CURVES]) and not selection.toggle(runs[MOST_CURVES])
+    selection.toggle(runs[2])
+    assert (
+        selection.slot(runs[3]) == 3 and selection.toggle(runs[MOST_CURVES]) and selection.slot(runs[MOST_CURVES]) == 2
+    )
+    selection.toggle_baseline(runs[0])
+    selection.drop_missing({runs[1]})
     assert selection.baseline is None and selection.runs == (runs[1],)
 
 
@@ -85,13 +87,13 @@ def test_a_difference_is_taken_between_the_baselines_points_and_never_beyond() -
 @pytest.mark.parametrize("axis", ["step", "tokens", "seconds"])
 def test_curves_align_over_steps_tokens_or_seconds(tmp_path, axis) -> None:
     one, two = variant(tmp_path, "a"), variant(tmp_path, "b", by=0.25)
-    read = Curves().read([one, two])
+    read = MetricsReader().read([one, two])
     found = difference(*(curve_of(read[run].validation, axis, "loss") for run in (two, one)))
     assert len(found.x) == 10 and found.y == pytest.approx([0.25] * 10)
 
 
 def test_curves_follow_live_runs_and_keep_their_version_otherwise(tmp_path) -> None:
-    run, curves = record(tmp_path, "live", state="running", step=500), Curves()
+    run, curves = record(tmp_path, "live", state="running", step=500), MetricsReader()
     first = curves.read([run])[run]
     assert curves.read([run])[run] is first
     grow(run, to=800)
@@ -103,14 +105,14 @@ def test_damaged_and_missing_metrics_are_empty_curves(tmp_path) -> None:
     (run / "metrics.jsonl").write_bytes(
         b'{"kind":"validation","step":\xff\n{"kind":"validation","loss":1e999,"step":3}\n'
     )
-    read = Curves().read([run, tmp_path / "gone"])
+    read = MetricsReader().read([run, tmp_path / "gone"])
     assert all(curve_of(found.validation, "step", "loss") == Curve() for found in read.values())
 
 
-def drawn(tmp_path, *names: str, baseline: str | None = "a") -> Drawn:
-    entries = {e.name: e for e in Folder(tmp_path).look().entries}
-    metrics = Curves().read([tmp_path / name for name in {*names, *([baseline] if baseline else [])}])
-    return Drawn.of_runs(((i, entries[n]) for i, n in enumerate(names)), entries.get(baseline or ""), metrics)
+def drawn(tmp_path, *names: str, baseline: str | None = "a") -> ChartedRuns:
+    entries = {e.name: e for e in RunsFolder(tmp_path).scan().entries}
+    metrics = MetricsReader().read([tmp_path / name for name in {*names, *([baseline] if baseline else [])}])
+    return ChartedRuns.from_runs(((i, entries[n]) for i, n in enumerate(names)), entries.get(baseline or ""), metrics)
 
 
 def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None:
@@ -118,30 +120,30 @@ def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None
     variant(tmp_path, "b", by=0.1)
     variant(tmp_path, "leak", verdicts=[LEAK])
     variant(tmp_path, "short", scored={"context": 64})
-    made = differences(drawn(tmp_path, "a", "b", "leak", "short"), "step")
-    assert [stroke.name for stroke in made.drawn] == ["b"]
-    over = losses(drawn(tmp_path, "a", "b", "leak", "short"), "step", train=False, log=False)
+    made = difference_chart(drawn(tmp_path, "a", "b", "leak", "short"), "step")
+    assert [stroke.name for stroke in made.drawn_strokes] == ["b"]
+    over = loss_chart(drawn(tmp_path, "a", "b", "leak", "short"), "step", train=False, log=False)
     assert [(s.name, s.sign) for s in over.strokes] == [("a", ""), ("b", ""), ("leak", "LEAK"), ("short", "≠")]
-    assert "LEAK" in differences(drawn(tmp_path, "a", "leak"), "step").waiting
+    assert "LEAK" in difference_chart(drawn(tmp_path, "a", "leak"), "step").placeholder
 
 
 def test_charts_say_what_is_missing(tmp_path) -> None:
     variant(tmp_path, "a")
     record(tmp_path, "q", state="queued", step=0)
-    assert differences(drawn(tmp_path, "a", baseline=None), "step").waiting == "p: set a run as the baseline"
-    assert "select runs (space)" in differences(drawn(tmp_path, "a"), "step").waiting
-    assert losses(drawn(tmp_path, "q"), "step", train=False, log=False).waiting == "no evaluation yet"
+    assert difference_chart(drawn(tmp_path, "a", baseline=None), "step").placeholder == "p: set a run as the baseline"
+    assert "select runs (space)" in difference_chart(drawn(tmp_path, "a"), "step").placeholder
+    assert loss_chart(drawn(tmp_path, "q"), "step", train=False, log=False).placeholder == "no evaluation yet"
 
 
 def test_a_logarithmic_axis_is_only_for_what_is_positive(tmp_path) -> None:
     variant(tmp_path, "a", by=-2.0)
-    assert not losses(drawn(tmp_path, "a"), "step", train=False, log=True).log
+    assert not loss_chart(drawn(tmp_path, "a"), "step", train=False, log=True).log
 
 
 @pytest.mark.parametrize("width", [0, 10, 40, 60, 78, 120, 198, 400])
 def test_columns_find_room_and_every_one_can_be_reached(tmp_path, width) -> None:
     study(tmp_path)
-    shown = View().arrange(Folder(tmp_path).look().entries, Options(all_settings=True))
+    shown = View().arrange(RunsFolder(tmp_path).scan().entries, ViewOptions(all_settings=True))
     seen = set()
     for first in range(1, len(shown.columns)):
         layout = lay_out(shown, width, first)
@@ -152,7 +154,11 @@ def test_columns_find_room_and_every_one_can_be_reached(tmp_path, width) -> None
 
 
 def test_texts_are_cut_by_what_the_terminal_shows_of_them() -> None:
-    assert fitted("模型很长", 5) == "模型…" and fitted("ab", 4, right=True) == "  ab" and fitted("ab", 0) == ""
+    assert (
+        fit_to_width("模型很长", 5) == "模型…"
+        and fit_to_width("ab", 4, right=True) == "  ab"
+        and fit_to_width("ab", 0) == ""
+    )
 
 
 def luminance(colour: str) -> float:
@@ -164,7 +170,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_eight_run_colours_are_apart_and_can_be_read_on_each_ground(theme) -> None:
     colours = [theme.variables[f"run-{letter}"] for letter in LETTERS]
-    assert len(set(colours)) == len(LETTERS) == MOST
+    assert len(set(colours)) == len(LETTERS) == MOST_CURVES
     ground = luminance(theme.background)
     for colour in colours:
         high, low = sorted((luminance(colour), ground), reverse=True)

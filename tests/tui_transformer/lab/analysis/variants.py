@@ -7,10 +7,10 @@ from typing import Any
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
-from engine.config.toml import write
+from engine.config.toml import config_toml
 from engine.runs.manage import write_notes
 from tests.tui_transformer.recorded import lines, record
-from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 
 AT = "2026-11-21T01:{:02d}:00+00:00".format
 LEAK = ("leak", "LEAK", "the loss at 12 of 256 places sees a later token")
@@ -54,7 +54,7 @@ def variant(
     tables: dict[str, Any] = {}
     for override in parse_overrides(settings):
         tables = merge(tables, override)
-    (run / "config.toml").write_text(write(RunConfig.model_validate(tables)), encoding="utf-8")
+    (run / "config.toml").write_text(config_toml(RunConfig.model_validate(tables)), encoding="utf-8")
     if (run / "model.json").exists():
         change(run / "model.json", parameters=parameters)
         change(run / "data.json", **(data or {}))
@@ -80,7 +80,7 @@ def move(run: Path, by: float, scored: dict[str, Any]) -> None:
         (run / "summary.json").write_text(json.dumps(summary | {"tokens": tokens, "gap": 0.0}), encoding="utf-8")
 
 
-def entry(root: Path, name: str, *settings: str, **more: Any) -> Entry:
+def entry(root: Path, name: str, *settings: str, **more: Any) -> RunEntry:
     """The same, read."""
     return read_entry(variant(root, name, *settings, **more))
 

@@ -11,8 +11,8 @@ import pytest
 from engine.base.errors import InputError
 from tests.waiting import until
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.processes import Benchmarks, measure
-from tui_transformer.lab.formatting import about, memory
+from tui_transformer.lab.design.processes import Benchmarks, run_check
+from tui_transformer.lab.formatting import memory, rough_duration
 
 ANSWER = [
     {"kind": "verdict", "check": "leak", "verdict": "ok", "why": "no later token is seen"},
@@ -23,7 +23,7 @@ LINES = [json.dumps(record) for record in ANSWER]
 
 
 def test_an_estimate_is_as_exact_as_it_can_be() -> None:
-    spoken = [about(seconds) for seconds in (0.2, 48, 240, 4800, 12_000, 500_000)]
+    spoken = [rough_duration(seconds) for seconds in (0.2, 48, 240, 4800, 12_000, 500_000)]
     assert spoken == ["1 s", "48 s", "4 min", "80 min", "3 h 20 min", "6 days"]
 
 
@@ -32,26 +32,26 @@ def printing(*lines: str, code: int = 0) -> list[str]:
 
 
 async def test_an_answer_is_read() -> None:
-    fit = await measure(printing("not json", *LINES, "[]"))
-    assert fit.words == "≈ 3 min on cpu (68 ms per step)"
+    fit = await run_check(printing("not json", *LINES, "[]"))
+    assert fit.description == "≈ 3 min on cpu (68 ms per step)"
     assert memory(fit.memory_bytes) == "61 MB" and [verdict.verdict for verdict in fit.verdicts] == ["ok", "inert"]
     with pytest.raises(InputError, match="returned no result"):
-        await measure(printing(*LINES[:2]))
+        await run_check(printing(*LINES[:2]))
 
 
 async def test_what_fails_is_measured_too_and_what_says_nothing_is_one_line() -> None:
-    assert (await measure(printing(*LINES, code=1))).device == "cpu"
+    assert (await run_check(printing(*LINES, code=1))).device == "cpu"
     with pytest.raises(InputError, match="returned no result"):
-        await measure(printing("", code=2))
+        await run_check(printing("", code=2))
     with pytest.raises(InputError, match="measurement failed"):
-        await measure(["/nowhere/python"])
+        await run_check(["/nowhere/python"])
     with pytest.raises(InputError, match="bad key"):
-        await measure([sys.executable, "-c", "import sys; sys.exit('tui-transformer: bad key')"])
+        await run_check([sys.executable, "-c", "import sys; sys.exit('tui-transformer: bad key')"])
 
 
 async def test_who_no_longer_waits_leaves_no_process() -> None:
     before = set(psutil.Process().children())
-    waiting = asyncio.create_task(measure([sys.executable, "-c", "import time; time.sleep(3600)"]))
+    waiting = asyncio.create_task(run_check([sys.executable, "-c", "import time; time.sleep(3600)"]))
     started = await until(lambda: set(psutil.Process().children()) - before, "a process that measures")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -63,16 +63,18 @@ async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch)
     fits = Benchmarks("cpu", None)
     asked = []
     monkeypatch.setattr(Benchmarks, "command", lambda self, draft: asked.append(draft) or printing(*LINES))
-    draft = Draft.of("demo")
-    assert fits.known(draft) is None
+    draft = Draft.from_preset("demo")
+    assert fits.cached(draft) is None
     await fits.measure(draft)
     await fits.measure(draft)
-    twice = fits.known(draft.with_change("train.steps", 5600))
+    twice = fits.cached(draft.with_change("train.steps", 5600))
     assert len(asked) == 1 and twice is not None and twice.seconds == pytest.approx(0.068 * 5600)
-    assert fits.known(draft.with_change("model.n_layers", 1)) is None
+    assert fits.cached(draft.with_change("model.n_layers", 1)) is None
 
 
 def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
-    command = Benchmarks("cpu", tmp_path).command(replace(Draft.of("win16"), on="demo").with_change("model.window", 8))
+    command = Benchmarks("cpu", tmp_path).command(
+        replace(Draft.from_preset("win16"), on="demo").with_change("model.window", 8)
+    )
     words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json", "--progress"]
     assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]

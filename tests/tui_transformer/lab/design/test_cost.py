@@ -5,7 +5,7 @@ import pytest
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.data.corpus import Characters
+from engine.data.corpus import VocabularySizes
 from tui_transformer.lab.design.draft import Vocabulary, cost, vocabulary
 
 
@@ -52,10 +52,10 @@ def test_byte_pairs_are_an_upper_bound_until_a_size_is_set(changes: tuple[str, .
 
 def test_characters_that_were_read_count_with_the_special_tokens_of_each_side() -> None:
     shared = config("multi30k", "data.tokenizer=characters")
-    assert vocabulary(shared, Characters(110)) == Vocabulary(113)
+    assert vocabulary(shared, VocabularySizes(110)) == Vocabulary(113)
     apart = config("multi30k", "data.tokenizer=characters", "data.shared_vocabulary=false")
-    assert vocabulary(apart, Characters(99, 80)) == Vocabulary(102, 83)
-    assert "83 for sources and 102 for targets" in Vocabulary(102, 83).words
+    assert vocabulary(apart, VocabularySizes(99, 80)) == Vocabulary(102, 83)
+    assert "83 for sources and 102 for targets" in Vocabulary(102, 83).description
 
 
 def test_what_is_counted_is_what_is_built() -> None:

@@ -7,37 +7,37 @@ from filelock import FileLock
 
 from tui_transformer import settings
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.kept import kept, restored
+from tui_transformer.lab.design.kept import restore_draft, to_kept_draft
 from tui_transformer.settings import KeptDesign, KeptDraft
 
 DRAFTS = (
-    Draft.of("demo"),
-    Draft.of("demo").with_text("model.n_layers=1").with_text("optimizer.lr=1e-4").with_text("train.epochs=2"),
-    Draft.of("demo").with_changes({"model.d_model": 96, "model.n_heads": 3}),  # neither is valid alone
-    Draft.of("demo").with_ranks(4),
-    Draft.of("no-pe").with_base("demo").with_text("seed=7"),
-    Draft.of("demo").with_change("evaluation.sample_prompt", "ROMEO:\n\tAy,\n"),
-    Draft.of("demo").with_text("optimizer.betas=[0.9, 0.95]").with_text('description=[bold]a = "b" 中文'),
+    Draft.from_preset("demo"),
+    Draft.from_preset("demo").with_text("model.n_layers=1").with_text("optimizer.lr=1e-4").with_text("train.epochs=2"),
+    Draft.from_preset("demo").with_changes({"model.d_model": 96, "model.n_heads": 3}),  # neither is valid alone
+    Draft.from_preset("demo").with_ranks(4),
+    Draft.from_preset("no-pe").with_base("demo").with_text("seed=7"),
+    Draft.from_preset("demo").with_change("evaluation.sample_prompt", "ROMEO:\n\tAy,\n"),
+    Draft.from_preset("demo").with_text("optimizer.betas=[0.9, 0.95]").with_text('description=[bold]a = "b" 中文'),
 )
 
 
 @pytest.mark.parametrize("draft", DRAFTS, ids=lambda draft: draft.name)
 def test_a_design_comes_back_from_the_file_as_it_was(draft: Draft) -> None:
-    settings.keep_design(KeptDesign(at="demo", drafts={"demo": kept(draft)}))
+    settings.save_design(KeptDesign(at="demo", drafts={"demo": to_kept_draft(draft)}))
     found, wrong = settings.load()
     assert not wrong and found.design.at == "demo"
-    again = restored(replace(draft, changes={}, on=None, ranks=1), found.design.drafts["demo"])
+    again = restore_draft(replace(draft, changes={}, on=None, ranks=1), found.design.drafts["demo"])
     assert again.config == draft.config and again.name == draft.name and again.ranks == draft.ranks
     assert dict(again.changes) == {k: list(v) if isinstance(v, tuple) else v for k, v in draft.changes.items()}
 
 
 def test_what_is_no_longer_valid_is_left_out() -> None:
-    demo = Draft.of("demo")
+    demo = Draft.from_preset("demo")
     changes = {"model.n_layers": 1, "model.gone": 3, "model": {"n_heads": 2}, "model.n_heads": "many", "seed": 2**99}
-    again = restored(demo, KeptDraft(on="gone", ranks=10**9, changes=changes))
+    again = restore_draft(demo, KeptDraft(on="gone", ranks=10**9, changes=changes))
     assert again == demo.with_change("model.n_layers", 1)
-    overlay = Draft.of("no-pe")
-    assert restored(overlay, KeptDraft(on="../../gone")) == overlay
+    overlay = Draft.from_preset("no-pe")
+    assert restore_draft(overlay, KeptDraft(on="../../gone")) == overlay
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_damage_costs_the_design_and_no_other_setting(damage: str, own_settings)
     for draft in found.design.drafts.values():
         assert draft == KeptDraft()
     assert "\\u" not in str(found.design)
-    settings.keep_design(KeptDesign(at="win16"))  # it can be written again
+    settings.save_design(KeptDesign(at="win16"))  # it can be written again
     assert settings.load()[0].design.at == "win16" and settings.load()[0].pane == "train"
 
 
@@ -75,7 +75,7 @@ def test_what_the_file_cannot_hold_is_not_kept(own_settings) -> None:
 
 def test_settings_that_another_studio_is_saving_are_waited_for(own_settings, monkeypatch) -> None:
     mine = settings.Settings(welcomed=True)
-    monkeypatch.setattr(settings, "PATIENCE", 0.1)
+    monkeypatch.setattr(settings, "LOCK_TIMEOUT", 0.1)
     with FileLock(own_settings.with_name(".lock")):
         assert "the setting will only last until you quit" in settings.save(mine)
     assert settings.save(mine) == "" and settings.load()[0].welcomed
@@ -83,10 +83,10 @@ def test_settings_that_another_studio_is_saving_are_waited_for(own_settings, mon
 
 def test_keeping_the_design_leaves_what_was_edited_meanwhile(own_settings) -> None:
     own_settings.write_text('welcomed = true\ntheme = "mine"\n')
-    settings.keep_design(KeptDesign(at="win16"))
+    settings.save_design(KeptDesign(at="win16"))
     assert settings.load()[0] == settings.Settings(welcomed=True, theme="mine", design=KeptDesign(at="win16"))
     own_settings.write_text("a mistake")
-    settings.keep_design(KeptDesign(at="alibi"))
+    settings.save_design(KeptDesign(at="alibi"))
     assert own_settings.read_text() == "a mistake"
 
 
@@ -101,8 +101,8 @@ def test_two_studios_keep_each_others_designs(own_settings) -> None:
 
     settings.save(settings.Settings(design=design(both=1, dropped=2)))
     before = design(both=1, dropped=2)
-    settings.keep_design(design(both=1, dropped=2, first=3), before)  # one studio
-    settings.keep_design(design(both=4), before)  # the other, which knows nothing of that
+    settings.save_design(design(both=1, dropped=2, first=3), before)  # one studio
+    settings.save_design(design(both=4), before)  # the other, which knows nothing of that
     assert layers() == {"both": 4, "first": 3}
-    settings.keep_design(design(both=1, dropped=2, first=3), design(both=1, dropped=2, first=3))  # nothing is new
+    settings.save_design(design(both=1, dropped=2, first=3), design(both=1, dropped=2, first=3))  # nothing is new
     assert layers() == {"both": 4, "first": 3}

@@ -12,9 +12,9 @@ from engine.config import presets
 from engine.config.keys import diff
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.study_draft import StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.design.study_draft import StudyDraft, estimate_study, seeds_argument, study_base, study_command
 from tui_transformer.lab.work.arguments import StudyArgs
-from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_files
 
@@ -24,14 +24,14 @@ DEMO = "demo"  # the variant that is the design itself
 
 
 def of(name: str, **changes: object) -> StudyDraft:
-    draft = Draft.of(name)
+    draft = Draft.from_preset(name)
     for key, value in changes.items():
         draft = draft.with_change(key.replace("__", "."), value)
-    return StudyDraft.of(draft)
+    return StudyDraft.from_design(draft)
 
 
 def names(draft: StudyDraft) -> list[str]:
-    return [line.variant.name for line in draft.kept]
+    return [line.variant.name for line in draft.included_lines]
 
 
 def why_not(draft: StudyDraft, name: str) -> str:
@@ -59,21 +59,21 @@ def test_a_design_alone_is_no_study() -> None:
 
 def test_a_value_is_held_against_the_design() -> None:
     draft = of("demo").with_axes("model.n_heads=2")
-    assert names(draft) == [DEMO, "n_heads-2"] and draft.held_against == DEMO and draft.runs == 10
+    assert names(draft) == [DEMO, "n_heads-2"] and draft.effective_baseline == DEMO and draft.runs == 10
     assert draft.differences(draft.lines[1]) == {"model.n_heads": (4, 2)}
 
 
 def test_the_design_gives_way_to_a_variant_that_is_the_design() -> None:
     draft = of("demo").with_axes("model.n_heads=1,2,4,8")
     assert names(draft) == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
-    assert draft.held_against == "n_heads-4" and draft.study is not None and draft.study.baseline == "n_heads-4"
+    assert draft.effective_baseline == "n_heads-4" and draft.study is not None and draft.study.baseline == "n_heads-4"
     assert why_not(draft, DEMO) == "n_heads-4 is the design as it stands"
 
 
 def test_two_settings_make_a_grid() -> None:
     draft = of("demo").with_axes("model.n_heads=2,4 model.position=rope,none")
     assert names(draft) == [f"n_heads-{n}.position-{p}" for n in (2, 4) for p in ("rope", "none")]
-    assert draft.held_against == "n_heads-4.position-rope"
+    assert draft.effective_baseline == "n_heads-4.position-rope"
 
 
 def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() -> None:
@@ -132,7 +132,7 @@ def test_ticking_adds_overlays_and_unticking_takes_them_out() -> None:
     ticked = draft.with_overlays([Variant("win16", "win16"), Variant("no-pe", "no-pe")], offered)
     assert names(ticked) == [DEMO, "n_layers-1", "win16", "no-pe"]
     fewer = replace(ticked, baseline="win16").with_overlays([Variant("no-pe", "no-pe")], offered)
-    assert names(fewer) == [DEMO, "n_layers-1", "no-pe"] and fewer.held_against == DEMO
+    assert names(fewer) == [DEMO, "n_layers-1", "no-pe"] and fewer.effective_baseline == DEMO
 
 
 @pytest.mark.parametrize("name", shipped_studies())
@@ -140,14 +140,14 @@ def test_a_shipped_study_on_its_own_base_is_that_study(name: str) -> None:
     study = find_study(name)
     draft = of(study.base).with_study(study)
     assert draft.study == study
-    words, saved = command(draft, FILE)
+    words, saved = study_command(draft, FILE)
     assert words == f"tui-transformer ablate --study {name} --seeds {len(study.seeds)}" and not saved
 
 
 def test_what_was_expected_of_another_base_is_left_out() -> None:
     study = find_study("attention")
     draft = of("demo", model__n_layers=1).with_study(study)
-    assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.held_against == "global"
+    assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.effective_baseline == "global"
     assert draft.study is not None and not any(variant.expect or variant.why for variant in draft.study.variants)
     assert any("'s expectations apply to demo" in warning for warning in draft.warnings)
 
@@ -163,11 +163,11 @@ def test_few_seeds_are_warned_of(count: int) -> None:
 @pytest.mark.parametrize(("seconds", "seeds"), [(None, 5), (3600.0, 5), (3601.0, 3), (90_000.0, 3)])
 def test_five_seeds_are_proposed_or_three_where_five_take_over_an_hour(seconds: float | None, seeds: int) -> None:
     draft = of("demo").with_axes("model.n_heads=2")
-    assert len(draft.proposing(seconds).seeds) == seeds
+    assert len(draft.with_proposed_seeds(seconds).seeds) == seeds
     if seconds is not None:  # the same once fewer are proposed, and none if they were chosen
-        assert len(draft.proposing(seconds).proposing(seconds * seeds / 5).seeds) == seeds
+        assert len(draft.with_proposed_seeds(seconds).with_proposed_seeds(seconds * seeds / 5).seeds) == seeds
         for chosen in (draft.with_seeds("4"), draft.with_more_seeds(-1)):
-            assert chosen.proposing(seconds) == chosen
+            assert chosen.with_proposed_seeds(seconds) == chosen
 
 
 def test_a_loss_of_another_kind_is_warned_of() -> None:
@@ -179,7 +179,7 @@ def test_a_loss_of_another_kind_is_warned_of() -> None:
 @pytest.mark.parametrize(("text", "seeds"), [("3", (1, 2, 3)), ("1,5,9", (1, 5, 9)), ("42,", (42,))])
 def test_seeds_are_written_as_they_are_read(text: str, seeds: tuple[int, ...]) -> None:
     draft = of("demo").with_seeds(text)
-    assert draft.seeds == seeds and as_seeds(seeds) == text
+    assert draft.seeds == seeds and seeds_argument(seeds) == text
 
 
 @pytest.mark.parametrize("text", ["", "0", "x", "1,1", "-1,2", "1.5"])
@@ -196,9 +196,9 @@ def test_one_seed_always_stays() -> None:
 
 def test_taking_out_the_baseline_leaves_another_one() -> None:
     draft = of("demo").with_axes("model.n_heads=2,8")
-    assert draft.without(DEMO).held_against == "n_heads-2"
+    assert draft.without(DEMO).effective_baseline == "n_heads-2"
     shipped = of("demo").with_study(find_study("attention")).without("global")
-    assert shipped.held_against == DEMO and names(shipped)[0] == DEMO
+    assert shipped.effective_baseline == DEMO and names(shipped)[0] == DEMO
     impossible = replace(draft.with_axes("model.n_heads=2,3"), baseline="n_heads-3")
     assert "baseline" in impossible.problem
 
@@ -208,25 +208,25 @@ def test_taking_out_the_baseline_leaves_another_one() -> None:
     [
         of("demo").with_axes("model.n_heads=1,2,4,8"),
         of("demo", model__n_layers=1).with_axes("model.n_heads=4,8 model.position=rope,none").with_seeds("1,5"),
-        StudyDraft.of(replace(Draft.of("win16"), on="demo")).with_axes("model.window=8,16,32"),
+        StudyDraft.from_design(replace(Draft.from_preset("win16"), on="demo")).with_axes("model.window=8,16,32"),
         of("shakespeare-cpu", data__corpus="playlets").with_axes("model.dropout=0.0,0.2").with_seeds("7,"),
     ],
     ids=lambda draft: draft.design.name,
 )
 def test_a_command_line_without_a_file_runs_the_same_study(draft: StudyDraft) -> None:
-    words, saved = command(draft, FILE)
+    words, saved = study_command(draft, FILE)
     assert not saved and run_by(words) == draft.study
 
 
 @pytest.mark.parametrize("axes", ["model.n_heads=2", "model.n_heads=2,8", "model.n_heads=2,3,4"])
 def test_a_command_line_that_would_run_something_else_is_not_offered(axes: str) -> None:
-    words, saved = command(of("demo").with_axes(axes), FILE)
+    words, saved = study_command(of("demo").with_axes(axes), FILE)
     assert words == "tui-transformer ablate --study mine.toml" and saved
 
 
 def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("win16", "win16")])
-    words, saved = command(draft, FILE, ["--device", "cpu"])
+    words, saved = study_command(draft, FILE, ["--device", "cpu"])
     assert words == "tui-transformer ablate --study mine.toml --device cpu" and saved
     (tmp_path / "mine.toml").write_text(draft.toml())
     assert read_study(tmp_path / "mine.toml") == draft.study
@@ -238,33 +238,33 @@ def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(f'{extends}description = "x"\n[model]\nn_layers = 3\n[train]\nepochs = 2\n')
     design = Draft(presets.load(path), path=path).with_change("model.n_heads", 2)
-    draft = StudyDraft.of(design).with_axes("model.position=none,rope")
+    draft = StudyDraft.from_design(design).with_axes("model.position=none,rope")
     assert draft.study is not None and design.config is not None and draft.problem == ""
     for cell in draft.study.cells():
         assert {key for key in diff(design.config, cell.config) if key != "seed"} <= {"model.position"}
-    assert command(draft, FILE)[1]
+    assert study_command(draft, FILE)[1]
 
 
 def test_a_preset_of_ones_own_is_a_variant() -> None:
-    own = own_files.save_preset(Draft.of("demo").with_change("model.n_layers", 1), "one-layer")
+    own = own_files.save_preset(Draft.from_preset("demo").with_change("model.n_layers", 1), "one-layer")
     offered = {o.variant.name: o.variant for o in of("demo").overlays([presets.load(own)])}
     assert dict(offered["one-layer"].changes) == {"model.n_layers": 1} and offered["one-layer"].preset == ""
 
 
 def test_a_base_that_cannot_be_said_is_no_base() -> None:
-    design = Draft.of("demo").with_change("model.n_heads", 3)
-    assert "cannot be trained" in StudyDraft.of(design).with_axes("model.n_heads=2,4").problem
-    assert study_base(Draft.of("demo")) == ("demo", {})
+    design = Draft.from_preset("demo").with_change("model.n_heads", 3)
+    assert "cannot be trained" in StudyDraft.from_design(design).with_axes("model.n_heads=2,4").problem
+    assert study_base(Draft.from_preset("demo")) == ("demo", {})
 
 
 def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
     draft = of("demo").with_axes("train.steps=600,1200")
-    found = estimated(draft, FIT)
+    found = estimate_study(draft, FIT)
     each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
     assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 5 * 420.0
     assert (found.disk_bytes or 0) > 6 * 1e6
-    assert estimated(draft, None).seconds is None
-    wider = estimated(of("demo").with_axes("model.d_model=128"), FIT).prices
+    assert estimate_study(draft, None).seconds is None
+    wider = estimate_study(of("demo").with_axes("model.d_model=128"), FIT).prices
     assert wider["d_model-128"].seconds > wider[DEMO].seconds == 280.0
 
 
@@ -274,14 +274,14 @@ async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:
     async def answers(*_: object) -> list[str]:
         return list(map(json.dumps, said))
 
-    monkeypatch.setattr(processes, "_ask_ablate", answers)
+    monkeypatch.setattr(processes, "_run_ablate", answers)
     with pytest.raises(InputError, match="no plan"):
-        await processes.plan(None, None)
+        await processes.plan_study(None, None)
     record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
     said.append(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
-    found = await processes.plan(None, None)
+    found = await processes.plan_study(None, None)
     assert (found.seconds, found.disk_bytes, found.jobs, found.measured) == (9.0, 5, 2, True)
-    assert found.prices == {"a": Price(seconds=3.0, parameters=7)}
+    assert found.prices == {"a": RunCost(seconds=3.0, parameters=7)}
 
 
 def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
@@ -289,7 +289,7 @@ def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
     assert study is not None
     path = own_files.save_study(study)
     (path.parent / "torn.toml").write_text("name = ")
-    found = {name: (found, where) for found, name, where in own_files.offered_studies()}
+    found = {name: (found, where) for found, name, where in own_files.available_studies()}
     assert found["demo-study"] == (study, "your own") and found["attention"][1] == ""
     assert found["torn"][0] is None and "torn.toml" in found["torn"][1]
     assert find_study(str(path)) == study
@@ -298,12 +298,12 @@ def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
 def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_counts_every_run() -> None:
     study = find_study("biographies")
     draft = of(study.base).with_study(study)
-    begins = {line.variant.name: draft.begins(line.variant) for line in draft.kept}
+    begins = {line.variant.name: draft.initial_weights_text(line.variant) for line in draft.included_lines}
     assert begins == {
         "scratch": "starts from fresh weights",
         "pretrained": "starts from pretrain",
         "rope": "starts from pretrain",
     }
     assert draft.runs == len(study.cells()) == 25
-    found = estimated(draft, FIT).prices
+    found = estimate_study(draft, FIT).prices
     assert found["pretrained"].seconds > FIT.seconds > found["scratch"].seconds

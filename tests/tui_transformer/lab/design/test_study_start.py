@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
@@ -36,7 +36,7 @@ def place(tmp_path) -> LaunchTarget:
 
 def instead(monkeypatch, code: str) -> None:
     """What runs instead of ablate; its first argument is the study's file, the second what is asked of it."""
-    monkeypatch.setattr(LaunchTarget, "words", lambda self, file: [sys.executable, "-c", code, str(file)])
+    monkeypatch.setattr(LaunchTarget, "ablate_command", lambda self, file: [sys.executable, "-c", code, str(file)])
 
 
 def left(folder: Path) -> list[str]:
@@ -44,7 +44,7 @@ def left(folder: Path) -> list[str]:
 
 
 def test_the_command_is_the_command_lines_own(tmp_path) -> None:
-    words = LaunchTarget(tmp_path, tmp_path / "data", "cuda:0").words(Path("a.toml"))
+    words = LaunchTarget(tmp_path, tmp_path / "data", "cuda:0").ablate_command(Path("a.toml"))
     assert words[1:6] == ["-m", "tui_transformer", "ablate", "--study", "a.toml"]
     assert words[6:] == [
         "--device",
@@ -60,13 +60,13 @@ def test_the_command_is_the_command_lines_own(tmp_path) -> None:
 async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
     code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
     instead(monkeypatch, code)
-    found = await processes.plan(STUDY, place)
+    found = await processes.plan_study(STUDY, place)
     assert found.seconds == 60.0 and found.measured and left(asked) == []
 
 
 async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
-    for ask in (processes.plan, processes.start):
+    for ask in (processes.plan_study, processes.start_study):
         with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
             await ask(STUDY, place)
     assert left(asked) == []
@@ -75,7 +75,7 @@ async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) ->
 @pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
 async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str) -> None:
     instead(monkeypatch, f"print({said!r})")
-    for ask in (processes.plan, processes.start):
+    for ask in (processes.plan_study, processes.start_study):
         with pytest.raises(InputError):
             await ask(STUDY, place)
 
@@ -83,7 +83,7 @@ async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str)
 async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) -> None:
     code = """import sys; assert sys.argv[2] == '--detach'; print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
-    said = await processes.start(STUDY, place)
+    said = await processes.start_study(STUDY, place)
     assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
 
 
@@ -92,8 +92,8 @@ async def test_a_plan_that_was_measured_goes_along(place, monkeypatch, asked) ->
 assert sys.argv[2:4] == ['--detach', '--plan'] and json.load(open(sys.argv[4]))['prices']['one']['seconds'] == 7.0
 print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
-    plan = Estimate(devices=("cpu",), jobs=2, threads=1, prices={"one": Price(seconds=7.0)}, seconds=60.0)
-    assert "4 runs" in await processes.start(STUDY, place, plan) and left(asked) == []
+    plan = Estimate(devices=("cpu",), jobs=2, threads=1, prices={"one": RunCost(seconds=7.0)}, seconds=60.0)
+    assert "4 runs" in await processes.start_study(STUDY, place, plan) and left(asked) == []
 
 
 AT_WORK = "import pathlib, time; pathlib.Path(r'{}').touch(); time.sleep(3600)"
@@ -115,13 +115,13 @@ async def _cancelled(ask, place, monkeypatch) -> list[psutil.Process]:
 
 
 async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
-    for process in await _cancelled(processes.plan, place, monkeypatch):
+    for process in await _cancelled(processes.plan_study, place, monkeypatch):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     assert left(asked) == []
 
 
 async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
-    (process,) = await _cancelled(processes.start, place, monkeypatch)
+    (process,) = await _cancelled(processes.start_study, place, monkeypatch)
     try:
         assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
     finally:

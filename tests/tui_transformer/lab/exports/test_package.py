@@ -64,14 +64,14 @@ def write_unproved(run: ExportedRun, out: Path, language: str, *, drawn: bool = 
     with pytest.MonkeyPatch.context() as patch:
         if not drawn:
             leave_figures(patch)
-        patch.setattr(package, "code", lambda: language)
+        patch.setattr(package, "language_code", lambda: language)
         patch.setattr(package, "_prove", lambda *_: None)
         return formats.write("package", run, out, "best")[0]
 
 
 def leave_figures(patch: pytest.MonkeyPatch) -> None:
     """The report's figures are empty: drawing them takes longest, and other tests do."""
-    patch.setattr(paper, "rendered", lambda draw, font, forms: dict.fromkeys(forms, b""))
+    patch.setattr(paper, "render", lambda draw, font, forms: dict.fromkeys(forms, b""))
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -149,7 +149,7 @@ def test_rows_come_with_their_tokens_their_scores_and_their_derivation(
         folder = write_unproved(run, tmp_path / "out", language, drawn=language == "en")
     else:
         leave_figures(monkeypatch)
-        monkeypatch.setattr(package, "code", lambda: language)
+        monkeypatch.setattr(package, "language_code", lambda: language)
         folder, _ = formats.write("package", run, tmp_path / "out", "best")  # which trains its first steps
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
     assert files <= names and not any("__pycache__" in name or "proof" in name for name in names)
@@ -205,7 +205,7 @@ def test_every_scheme_and_part_has_pseudocode_and_papers() -> None:
 
 
 def test_both_languages_say_the_same_things_with_the_same_gaps_and_formulas() -> None:
-    english, chinese = paper.words("en"), paper.words("zh")
+    english, chinese = paper.paper_phrases("en"), paper.paper_phrases("zh")
     assert english.sentences.keys() == chinese.sentences.keys() and english.prose.keys() == chinese.prose.keys()
     for key, text in english.sentences.items():
         assert set(re.findall(r"\{[^}]*\}", text)) == set(re.findall(r"\{[^}]*\}", chinese.sentences[key])), key
@@ -215,15 +215,15 @@ def test_both_languages_say_the_same_things_with_the_same_gaps_and_formulas() ->
 
 
 def test_every_choice_is_derived() -> None:
-    prose = paper.words("en").prose
+    prose = paper.paper_phrases("en").prose
     for key, table in (("position", "model.position"), ("seen", "model.attention"), ("norm", "model.norm")):
-        names = {f"{key}.{name}" for name in packaged(table) if getattr(SCHEMES[table][name], "scores", True)}
+        names = {f"{key}.{name}" for name in packaged(table) if getattr(SCHEMES[table][name], "has_scores", True)}
         assert names <= set(prose), key
 
 
 def test_every_paper_that_the_text_names_is_in_the_references() -> None:
     named = re.compile(r"\b(?:[A-Z][\w-]+ (?:et al\.|and [A-Z][\w-]+)|[A-Z][\w-]+ Team) \d{4}")
-    text = "\n".join(paper._table(f"phrases/paper-{code}.toml").__repr__() for code in LANGUAGES)
+    text = "\n".join(paper._read_toml(f"phrases/paper-{code}.toml").__repr__() for code in LANGUAGES)
     assert set(named.findall(text)) <= set(paper.references())
 
 

@@ -21,7 +21,7 @@ from engine.model.transformer import build_model
 from engine.tasks.task import make_task
 from engine.training.step import Stepper
 from tui_transformer.lab.exports import package
-from tui_transformer.lab.exports.source import COVERED, Read, program, refusal
+from tui_transformer.lab.exports.source import COVERED, ProgramFacts, program_files, refusal
 
 pytestmark = pytest.mark.usefixtures("cached_corpora")
 STEPS = 10
@@ -109,7 +109,7 @@ ROPE = ("rope_part", "rope_scaling")
 PARTED = [
     (f"model.{name}={str(value).lower() if isinstance(value, bool) else value}", f"model.position={position}", *more)
     for name, row in PARTS.items()
-    for value in row.on
+    for value in row.on_values
     for position in (("rope",) if name in ROPE else ("rope", "relative"))
     for more in ((("model.dropout=0.1",) if name == "layer_drop" else ()),)
 ]
@@ -130,7 +130,10 @@ def imported(folder: Path) -> Iterator[dict[str, ModuleType]]:
 
 def written(folder: Path, config: RunConfig, task) -> None:
     """Write a package's program and text."""
-    for name, content in (*program(config, package.read(task, config)).items(), *package._data(task, config)):
+    for name, content in (
+        *program_files(config, package.program_facts(task, config)).items(),
+        *package._data(task, config),
+    ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -150,7 +153,7 @@ def both(tmp_path: Path, tiny, changes: tuple[str, ...]) -> tuple[list[float], l
     if why is not None:
         pytest.skip(f"not legal: {why.reason}")
     task = make_task(config, None)
-    config = task.resolved(config, "", 1)
+    config = task.resolve_config(config, "", 1)
     assert refusal(config) is None
     theirs, network = engine_losses(config, task)
     theirs.append(task.scorer(config, torch.device("cpu")).record(network).loss)
@@ -193,8 +196,8 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
         config = tiny(*changes)
         if capabilities.check(config) is None:
             task = make_task(config, None)
-            config = task.resolved(config, "", 1)
-            for name, content in program(config, package.read(task, config)).items():
+            config = task.resolve_config(config, "", 1)
+            for name, content in program_files(config, package.program_facts(task, config)).items():
                 path = tmp_path / str(number) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(content, encoding="utf-8")
@@ -215,10 +218,12 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
 def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, fork_start_scripts) -> None:
     config = tiny("train.steps=12")
     task = make_task(config, None)
-    config = task.resolved(config, "", 1)
+    config = task.resolve_config(config, "", 1)
     theirs, _ = engine_losses(config, task)
-    assert package.read(task, config).between == ""
-    files = program(config, Read(words=task.vocab_size, characters=False, tokenizer="by words", between=" "))
+    assert package.program_facts(task, config).between == ""
+    files = program_files(
+        config, ProgramFacts(words=task.vocab_size, characters=False, tokenizer="by words", between=" ")
+    )
     monkeypatch.setattr(type(task.tokenizer), "kind", "words")
     for name, content in (*files.items(), *package._data(task, config)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +240,7 @@ def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, for
 def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None:
     config = tiny("model.position=rope")
     task = make_task(config, None)
-    written(tmp_path, task.resolved(config, "", 1), task)
+    written(tmp_path, task.resolve_config(config, "", 1), task)
     text = (tmp_path / "src" / "model.py").read_text(encoding="utf-8")
     assert "class Rope" in text and "dropout" not in text.lower()
     assert not any(other in text for other in ("Alibi", "T5Bias", "sinusoid", "window", "linear attention", "conv"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from tui_transformer.lab.play.alignment import alignment_picture, by_words
+from tui_transformer.lab.play.alignment import alignment_picture, merge_into_words
 from tui_transformer.lab.play.pictures import SHADES, grey
 
 SOURCE = ["Can", "you", "see", "the", "old", "railway", "station", "over", "there", "?"]
@@ -106,7 +106,7 @@ def test_nothing_written_is_said(source: list[str], target: list[str]) -> None:
 
 
 def test_pieces_of_a_word_are_joined_and_a_sources_weights_summed() -> None:
-    source, target, weights = by_words(
+    source, target, weights = merge_into_words(
         ["I", " s", "ee", " d", "og", ".", "■"],
         ["Hu", "nd", "."],
         [[0.1, 0.1, 0.1, 0.3, 0.4, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]],

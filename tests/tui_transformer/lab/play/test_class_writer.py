@@ -15,8 +15,8 @@ from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import majority_rows, read_entry
 from tui_transformer.lab.formatting import confusion_lines
-from tui_transformer.lab.play.writers import GREEDY, ClassWriter, Writers
-from tui_transformer.lab.reports.report import make
+from tui_transformer.lab.play.writers import GREEDY, ClassWriter, WriterCache
+from tui_transformer.lab.reports.report import write_report
 
 TEXT = "Rovers beat Harriers by two points on Monday. Snow kept Zyzzyva at home."
 
@@ -28,16 +28,16 @@ def run(tmp_path_factory) -> RunReader:
 
 @pytest.fixture(scope="module")
 def writer(run) -> ClassWriter:
-    found = Writers("cpu").get(run.path, "last")
+    found = WriterCache("cpu").get(run.path, "last")
     assert isinstance(found, ClassWriter)
     return found
 
 
 def test_a_text_gets_every_class_with_its_probability(run, writer) -> None:
-    wholes = writer.wholes(TEXT, "", 10)
+    wholes = writer.ranked_answers(TEXT, "", 10)
     assert {one.text for one in wholes} == set(run.data.classes)
     assert sum(one.probability for one in wholes) == pytest.approx(1.0)
-    (piece,) = writer.pieces(TEXT, GREEDY, alternatives=2)
+    (piece,) = writer.stream(TEXT, GREEDY, alternatives=2)
     assert (piece.text, piece.probability) == (wholes[0].text, wholes[0].probability)
     assert [one.text for one in piece.alternatives] == [one.text for one in wholes[1:3]]
     assert writer.notice(TEXT, GREEDY) == "" and "first 48 tokens" in writer.notice(TEXT * 5, GREEDY)
@@ -45,7 +45,7 @@ def test_a_text_gets_every_class_with_its_probability(run, writer) -> None:
 
 def test_an_empty_text_and_a_question_of_surprise_are_refused(writer) -> None:
     with pytest.raises(InputError, match="empty text"):
-        writer.wholes(" ", "", 1)
+        writer.ranked_answers(" ", "", 1)
     with pytest.raises(InputError, match="surprise"):
         writer.surprise(TEXT)
 
@@ -95,7 +95,7 @@ def test_comparisons_show_the_confusion_and_the_baselines(run) -> None:
 
 @pytest.mark.parametrize(("language", "said"), [("en", "Class by class"), ("zh", "各类别的结果")])
 def test_a_report_has_the_confusion_and_the_baselines(run, language: str, said: str, tmp_path: Path) -> None:
-    file, _ = make([read_entry(run.path)], {}, kind="markdown", language=language, out=tmp_path / "report")
+    file, _ = write_report([read_entry(run.path)], {}, kind="markdown", language=language, out=tmp_path / "report")
     text = file.read_text(encoding="utf-8")
     assert said in text and f"{run.data.bag_of_words:.1%}" in text.replace("\\", "")
     assert all(name in text for name in run.data.classes)
@@ -106,5 +106,5 @@ def test_an_export_names_its_classes_and_gives_the_same_logits(run, writer, tmp_
     made = json.loads((tmp_path / "model" / "config.json").read_text())
     assert list(made["id2label"].values()) == list(run.data.classes)
     model, _ = load_pretrained(tmp_path / "model")
-    tokens = writer._read(TEXT, "")[0][None]
+    tokens = writer._model_input(TEXT, "")[0][None]
     assert torch.equal(model(tokens), writer.model(tokens))

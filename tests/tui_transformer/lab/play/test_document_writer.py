@@ -11,10 +11,10 @@ from engine.base.errors import InputError
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus
-from engine.runs.records import WrittenRow
+from engine.runs.records import ModelOutput
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
-from tui_transformer.lab.play.writers import GREEDY, DocumentWriter, Writers
+from tui_transformer.lab.play.writers import GREEDY, DocumentWriter, WriterCache
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20))
 QUESTION = CORPUS.questions["validation"][0].text
@@ -33,7 +33,7 @@ def runs(tmp_path_factory) -> Path:
 
 
 def writer(runs: Path, name: str) -> DocumentWriter:
-    found = Writers("cpu").get(runs / name, "last")
+    found = WriterCache("cpu").get(runs / name, "last")
     assert isinstance(found, DocumentWriter)
     return found
 
@@ -44,8 +44,8 @@ ASKED = {"ask": QUESTION, "read": QUESTION, "fill": GAP, "spans": f"{NAME} was b
 @pytest.mark.parametrize("name", list(ASKED))
 def test_the_answer_has_its_probability_and_the_likeliest_others_come_after_it(runs, name) -> None:
     model, asked = writer(runs, name), ASKED[name]
-    pieces = list(model.pieces(asked, GREEDY | {"length": 4}, alternatives=5))
-    wholes = model.wholes(asked, "".join(piece.text for piece in pieces), 3)
+    pieces = list(model.stream(asked, GREEDY | {"length": 4}, alternatives=5))
+    wholes = model.ranked_answers(asked, "".join(piece.text for piece in pieces), 3)
     assert all(len(piece.alternatives) == 5 for piece in pieces)
     assert wholes[0].probability <= math.prod(piece.probability for piece in pieces) + 1e-6
     others = [one.probability for one in wholes[1:]]
@@ -58,8 +58,10 @@ def test_surprise_of_an_answer_is_its_probability(runs, name) -> None:
     model = writer(runs, name)
     answer = "Arlow ⁇ reading" if name == "spans" else "Arlow"
     found = model.surprise(f"{ASKED[name]} → {answer}")
-    assert math.exp(-found.total) == pytest.approx(model.wholes(ASKED[name], answer, 0)[0].probability, rel=1e-3)
-    assert found.pieces[-1].text == "■" and found.source == ASKED[name]
+    assert math.exp(-found.total) == pytest.approx(
+        model.ranked_answers(ASKED[name], answer, 0)[0].probability, rel=1e-3
+    )
+    assert found.tokens[-1].text == "■" and found.source == ASKED[name]
 
 
 @pytest.mark.parametrize("name", list(ASKED))
@@ -92,7 +94,7 @@ def test_the_token_the_first_word_is_written_from_is_named(runs) -> None:
 )
 def test_what_cannot_be_asked_says_why(runs, name, asked, said) -> None:
     with pytest.raises(InputError, match=said):
-        list(writer(runs, name).pieces(asked, GREEDY))
+        list(writer(runs, name).stream(asked, GREEDY))
 
 
 def test_a_surprise_needs_an_arrow(runs) -> None:
@@ -107,12 +109,14 @@ def test_a_document_is_shown_with_its_gaps_filled(runs) -> None:
 
 
 def test_an_example_is_right_only_where_it_is_exactly_so() -> None:
-    assert WrittenRow(reference="Arlow", text=" Arlow").right and not WrittenRow(reference="Arlow", text="arlow").right
-    assert not WrittenRow(reference="", text="").right
+    assert (
+        ModelOutput(reference="Arlow", text=" Arlow").right and not ModelOutput(reference="Arlow", text="arlow").right
+    )
+    assert not ModelOutput(reference="", text="").right
 
 
 def test_an_example_without_a_right_answer_is_neither_right_nor_wrong(session, monkeypatch) -> None:
-    monkeypatch.setattr(DocumentWriter, "examples", lambda self: [WrittenRow(source="?", text="Arlow")])
+    monkeypatch.setattr(DocumentWriter, "examples", lambda self: [ModelOutput(source="?", text="Arlow")])
     (line,) = session("/examples", run="ask", options=("--json",))[0]
     assert json.loads(line)["right"] is None
 

@@ -28,19 +28,19 @@ from tui_transformer.__main__ import main
 from tui_transformer.lab.play.pictures import (
     GREYS,
     SHADES,
-    Canvas,
+    PictureFormat,
     StackPlan,
     bias_picture,
     bias_values,
-    drawn,
+    drawn_positions,
     half_blocks,
+    initial_scheme,
     layer_plan,
     mask_picture,
     pictures,
     position_picture,
+    rotation_values,
     stacks,
-    starting_scheme,
-    turned_values,
 )
 
 HALVES = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
@@ -79,7 +79,7 @@ def digits(see: Visibility, n: int) -> list[str]:
 @pytest.mark.parametrize("length", [1, 2, 7, 16, 39, 40, 300])
 @pytest.mark.parametrize("see", [CAUSAL, WINDOW, SPARSE, BOTH_SIDES, BAND, LINKS], ids=str)
 def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -> None:
-    cells = read(mask_picture(StackPlan("", "global", see, length), Canvas()))
+    cells = read(mask_picture(StackPlan("", "global", see, length), PictureFormat()))
     assert len(cells) == min(length, 40)
     assert cells == asked(see, len(cells))
 
@@ -91,8 +91,8 @@ def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -
     st.integers(1, 60),
 )
 def test_masks_fit_the_room_there_is(see: Visibility, length: int, width: int, lines: int) -> None:
-    picture = mask_picture(StackPlan("", "global", see, length), Canvas(width, lines))
-    assert read(picture) == asked(see, drawn(length, Canvas(width, lines)))
+    picture = mask_picture(StackPlan("", "global", see, length), PictureFormat(width, lines))
+    assert read(picture) == asked(see, drawn_positions(length, PictureFormat(width, lines)))
     assert len(framed(picture)) <= lines
     assert all(len(line) <= max(width, 7) for line in picture.plain.splitlines()[3:])
 
@@ -107,9 +107,9 @@ def test_two_rows_share_a_line() -> None:
 def test_a_term_of_the_content_that_has_no_table_is_said_in_a_line(monkeypatch) -> None:
     model = ModelConfig(position="xl", d_model=8, n_heads=2, context_length=6)
     (stack,) = stacks(model)
-    assert len(position_picture(model, stack, 1, Canvas()).plain.splitlines()) > 6
-    monkeypatch.setattr(TransformerXL, "waves", None)
-    said = position_picture(model, stack, 1, Canvas()).plain
+    assert len(position_picture(model, stack, 1, PictureFormat()).plain.splitlines()) > 6
+    monkeypatch.setattr(TransformerXL, "distance_table", None)
+    said = position_picture(model, stack, 1, PictureFormat()).plain
     assert said == "position xl: its term depends on the query's content"
 
 
@@ -119,7 +119,9 @@ def test_what_is_drawn_is_what_the_network_asks(tiny, architecture: list[str], a
     config = tiny(*architecture, f"model.attention={attention}", "model.window=4", "model.attention_dropout=0.0")
     network = build_model(config.model, 30, 1)
     parts = network.stacks
-    assert [stack.see for stack in stacks(config.model)] == [part.layers[0].attention.see for part in parts]
+    assert [stack.visibility for stack in stacks(config.model)] == [
+        part.layers[0].attention.visibility for part in parts
+    ]
 
 
 PATTERN = 'model.layers=["window t5", "window", "global", "linear none"]'
@@ -139,13 +141,17 @@ def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[
             (name, "linear", "layer 4"),
         ]
         for plan in plans:
-            assert all(part.layers[i].attention.see == plan.see for i in plan.places)
+            assert all(part.layers[i].attention.visibility == plan.visibility for i in plan.layer_indices)
         for i, layer in enumerate(part.layers):
             plan = layer_plan(model, i, encoder=name == "encoder")
-            assert plan.see == layer.attention.see and i in plan.places and plan.position == model.of_layer(i).position
+            assert (
+                plan.visibility == layer.attention.visibility
+                and i in plan.layer_indices
+                and plan.position == model.layer_config(i).position
+            )
             table = getattr(layer.attention.scheme, "table", None)
-            assert table is None or torch.equal(starting_scheme(model, plan, 7).table.weight, table.weight)
-    drawn = [picture.plain for picture in pictures(model, 7, Canvas())]
+            assert table is None or torch.equal(initial_scheme(model, plan, 7).table.weight, table.weight)
+    drawn = [picture.plain for picture in pictures(model, 7, PictureFormat())]
     owner = "decoder's self-attention" if len(stacked) > 1 else "self-attention"
     assert any(text.startswith(f"{owner} in layers 1-2, 5-6, window: each query sees") for text in drawn)
     assert any(text.startswith("position t5 in layers 1, 5 (learned") for text in drawn)
@@ -160,7 +166,7 @@ def test_learned_numbers_are_those_the_network_starts_with(tiny, architecture: l
     network = build_model(model, 30, 7)
     parts = network.stacks
     for part, stack in zip(parts, stacks(model), strict=True):
-        scheme = starting_scheme(model, stack, 7)
+        scheme = initial_scheme(model, stack, 7)
         assert torch.equal(scheme.table.weight, part.positions.table.weight)
         at = torch.arange(9)[None]
         for mine, theirs in (
@@ -172,7 +178,7 @@ def test_learned_numbers_are_those_the_network_starts_with(tiny, architecture: l
 
 def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(tiny) -> None:
     model = tiny("model.position=alibi", "model.attention=window", "model.window=5").model
-    picture = position_picture(model, stacks(model)[0], 1, Canvas())
+    picture = position_picture(model, stacks(model)[0], 1, PictureFormat())
     slope = alibi_slopes(2)[0]
     assert picture.plain.startswith(f"position alibi, head 1 of 2: 0 █▓▒░ −{4 * slope:.3g} added to the score")
     lines = framed(picture)
@@ -188,10 +194,10 @@ def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(t
 def test_extreme_cells_of_a_learned_bias_have_the_extreme_shades(tiny, kind: str) -> None:
     model = tiny(f"model.position={kind}", *ENCODER, "model.attention=sparse", "model.window=4").model
     stack = stacks(model)[0]
-    values = bias_values(starting_scheme(model, stack, 3), stack.see, 16)
+    values = bias_values(initial_scheme(model, stack, 3), stack.visibility, 16)
     known = [v for row in values for v in row if v is not None]
     for colour in (False, True):
-        picture = bias_picture(values, length=16, title="t", canvas=Canvas(colour=colour))
+        picture = bias_picture(values, length=16, title="t", canvas=PictureFormat(colour=colour))
         cells = grey_cells(picture) if colour else [line[::2] for line in framed(picture)]
         low, high = (f"#{grey:02x}{grey:02x}{grey:02x}" for grey in GREYS) if colour else (SHADES[1], SHADES[-1])
         for q, k in itertools.product(range(16), repeat=2):
@@ -223,14 +229,14 @@ def grey_cells(picture: Text) -> list[list[str | None]]:
 
 
 def test_a_flat_bias_says_so() -> None:
-    picture = bias_picture([[0.0, None], [0.0, 0.0]], length=2, title="t", canvas=Canvas())
+    picture = bias_picture([[0.0, None], [0.0, 0.0]], length=2, title="t", canvas=PictureFormat())
     assert picture.plain.startswith("t: 0 everywhere added to the score") and framed(picture) == ["██  ", "████"]
 
 
 @pytest.mark.parametrize("pairing", ["half", "adjacent"])
 def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
     model = tiny("model.position=rope", f"model.rope_pairing={pairing}", "model.rope_base=100.0").model
-    found = turned_values(starting_scheme(model, stacks(model)[0], 1), model, 11)
+    found = rotation_values(initial_scheme(model, stacks(model)[0], 1), model, 11)
     expected = [[math.cos(t * 100.0 ** (-2 * i / 8)) for i in range(4)] for t in range(11)]
     assert torch.allclose(torch.tensor(found), torch.tensor(expected), atol=1e-6)
 
@@ -252,7 +258,7 @@ for name, position in POSITIONS.items():
 GRID = [
     (attention, position)
     for attention, position in itertools.product(ATTENTIONS, POSITIONS)
-    if ATTENTIONS[attention].scores or not POSITIONS[position].adds
+    if ATTENTIONS[attention].has_scores or not POSITIONS[position].adds
 ]
 
 
@@ -267,7 +273,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
     )  # fmt: skip
     console = Console(width=80)
     for colour in (False, True):
-        found = list(pictures(config.model, 1, Canvas(colour=colour)))
+        found = list(pictures(config.model, 1, PictureFormat(colour=colour)))
         for picture in found:
             assert len(picture.wrap(console, 80)) <= 24
             assert all(len(line) <= 80 for line in picture.plain.splitlines() if "│" in line)
@@ -275,7 +281,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         text = "\n".join(picture.plain for picture in found)
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
-        assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].scores)
+        assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].has_scores)
         assert ("sees the whole source" in text) == (config.model.architecture == "encoder-decoder")
 
 
@@ -293,21 +299,23 @@ def test_every_network_fits_a_terminal_of_80_by_24(
 )
 def test_few_words_say_what_the_rows_columns_and_shades_are(tiny, position: str, said: str) -> None:
     model = tiny(f"model.position={position}", "model.context_length=99").model
-    canvas = Canvas(60, 8, colour=True, brief=True)
+    canvas = PictureFormat(60, 8, colour=True, brief=True)
     assert said in position_picture(model, stacks(model)[0], 1, canvas).plain
     assert "before it\n↓ first 16 of 99 queries, → keys\n" in mask_picture(stacks(model)[0], canvas).plain
 
 
 def test_few_words_say_how_many_columns_are_drawn(tiny) -> None:
     model = tiny("model.d_model=192").model
-    picture = position_picture(model, stacks(model)[0], 1, Canvas(width=30, brief=True))
+    picture = position_picture(model, stacks(model)[0], 1, PictureFormat(width=30, brief=True))
     assert "→ 24 of 192 features" in picture.plain
 
 
 def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
     wide, narrow = (
         next(
-            pictures(tiny("model.attention=window", f"model.window={w}", "model.context_length=99").model, 1, Canvas())
+            pictures(
+                tiny("model.attention=window", f"model.window={w}", "model.context_length=99").model, 1, PictureFormat()
+            )
         )
         for w in (40, 39)
     )
@@ -316,7 +324,7 @@ def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
 
 def test_a_table_past_all_memory_is_not_made(tiny) -> None:
     model = tiny("model.position=learned", "model.context_length=1000000000000").model
-    assert "too large" in position_picture(model, stacks(model)[0], 1, Canvas()).plain
+    assert "too large" in position_picture(model, stacks(model)[0], 1, PictureFormat()).plain
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in list_presets()])

@@ -14,7 +14,7 @@ from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, best_finished, load_writer
+from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, WriterCache, best_finished_run, load_writer
 from tui_transformer.lab.records.run_view import RunRow
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
@@ -41,8 +41,8 @@ def test_a_run_that_does_not_translate_names_the_command_that_prompts_it(runs, n
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_model_answers_with_alternatives_and_the_same_without(runs, name) -> None:
     found, text = writer(runs, name), GIVEN.get(name, "the")
-    told = list(found.pieces(text, HOW, 0, 5))
-    assert [piece.text for piece in told] == [piece.text for piece in found.pieces(text, HOW)]
+    told = list(found.stream(text, HOW, 0, 5))
+    assert [piece.text for piece in told] == [piece.text for piece in found.stream(text, HOW)]
     drawn = [piece for piece in told if piece.probability is not None]
     assert len(drawn) == {"masked": 1, "copy": 8}.get(name, 12) and all(len(one.alternatives) == 5 for one in drawn)
     for piece in drawn:
@@ -57,7 +57,7 @@ def test_every_kind_of_model_answers_the_prompts_it_offers(runs, name) -> None:
     found = writer(runs, name)
     offered = found.prompts()
     assert 1 <= len(offered) <= 3 and len(set(offered)) == len(offered)
-    assert all(list(found.pieces(prompt, HOW)) for prompt in offered)
+    assert all(list(found.stream(prompt, HOW)) for prompt in offered)
     assert offered[0] == next(found.reader.samples()).prompt
 
 
@@ -75,17 +75,17 @@ def test_the_best_finished_run_is_the_lowest_loss_of_those_comparable_with_the_n
     )
     newest, better = row("decoder", 1.5), row("again", 1.2)
     shutil.copytree(runs / "decoder", runs / "again")
-    assert best_finished([newest, row("copy", 0.1), better]) == runs / "again"
-    assert best_finished([newest, replace(better, badges=("LEAK",))]) == runs / "decoder"
+    assert best_finished_run([newest, row("copy", 0.1), better]) == runs / "again"
+    assert best_finished_run([newest, replace(better, badges=("LEAK",))]) == runs / "decoder"
     live = replace(newest, state="running")
-    assert best_finished([live, better]) == runs / "again" and best_finished([live]) == runs / "decoder"
-    assert best_finished([replace(live, checkpoint="")]) is None
+    assert best_finished_run([live, better]) == runs / "again" and best_finished_run([live]) == runs / "decoder"
+    assert best_finished_run([replace(live, checkpoint="")]) is None
     shutil.rmtree(runs / "again")
 
 
 def test_colours_and_alternatives_are_those_of_a_direct_pass(runs) -> None:
     found, text = writer(runs, "decoder"), "the"
-    for piece in found.pieces("the", HOW, 0, 5):
+    for piece in found.stream("the", HOW, 0, 5):
         ids = torch.from_numpy(found.tokenizer.encode(text))
         with torch.no_grad():
             belief = found.model(ids[None])[0, -1].softmax(-1)
@@ -99,12 +99,12 @@ def test_colours_and_alternatives_are_those_of_a_direct_pass(runs) -> None:
 def test_what_is_drawn_adds_up_to_its_surprise(runs) -> None:
     """Two ways to the same number: the probabilities of an answer, and the surprise of the text it became."""
     found = writer(runs, "decoder")
-    told = list(found.pieces("the", HOW))
+    told = list(found.stream("the", HOW))
     surprised = found.surprise("the" + "".join(piece.text for piece in told))
     assert math.fsum(surprised.nats[3:]) == pytest.approx(sum(piece.nats for piece in told), abs=1e-4)
     assert surprised.total == pytest.approx(math.fsum(surprised.nats[1:]))
     assert surprised.perplexity == pytest.approx(math.exp(surprised.total / (len(surprised.nats) - 1)))
-    assert "perplexity" in surprised.words and f"{surprised.characters} characters" in surprised.words
+    assert "perplexity" in surprised.summary and f"{surprised.characters} characters" in surprised.summary
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -119,7 +119,7 @@ def test_attention_of_every_kind_has_its_own_tokens_or_a_reason(runs, name) -> N
         looks = found.attention(text, written, 2, 1, which)
         assert looks.weights.shape == (len(looks.queries), len(looks.keys)) == looks.visible.shape
         assert looks.weights.sum(1) == pytest.approx(1.0) and (looks.bias is not None) == (name == "alibi")
-        assert looks.crosses == (which == "cross")
+        assert looks.is_cross == (which == "cross")
         expected = {"self": "▷the ga", "encoder": "the gate", "cross": "▷the ga"}[which] if name == "copy" else text
         assert "".join(looks.queries) == expected and "layer 2 of 2, head 1 of 2" in looks.title
 
@@ -131,7 +131,7 @@ def test_past_the_context_the_newest_tokens_are_looked_at(runs) -> None:
 
 def test_a_model_is_loaded_once_until_its_files_are_others(runs, tmp_path) -> None:
     run = Path(shutil.copytree(runs / "decoder", tmp_path / "decoder"))
-    writers = Writers("cpu")
+    writers = WriterCache("cpu")
     first = writers.get(run, "best")
     assert writers.get(run, "best") is first
     shutil.copytree(runs / "alibi", run, dirs_exist_ok=True)
@@ -144,10 +144,10 @@ def test_a_damaged_checkpoint_is_one_line(runs, tmp_path) -> None:
     for file in run.glob("checkpoints/*/*.safetensors"):
         file.write_bytes(b"not weights")
     with pytest.raises(InputError, match="doctor"):
-        Writers("cpu").get(run, "best")
+        WriterCache("cpu").get(run, "best")
     shutil.rmtree(run / "checkpoints")
     with pytest.raises(InputError, match="it has none"):
-        Writers("cpu").get(run, "best")
+        WriterCache("cpu").get(run, "best")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_one_line(runs, tmp_path) -> None:
 )
 def test_what_cannot_be_answered_says_why(runs, name, text, said) -> None:
     with pytest.raises(InputError, match=said):
-        list(writer(runs, name).pieces(text, HOW))
+        list(writer(runs, name).stream(text, HOW))
 
 
 def test_notices_say_what_will_happen(runs) -> None:

@@ -1,7 +1,7 @@
 from typing import Any
 
 from engine.runs.records import VerdictRecord
-from tui_transformer.lab.records.badges import Finding, findings
+from tui_transformer.lab.records.badges import CheckFinding, findings
 
 
 def verdict(check: str, found: str, when: str, why: Any) -> VerdictRecord:
@@ -18,9 +18,9 @@ def test_the_same_finding_at_many_evaluations_is_one_line_with_the_newest_reason
         ]
     )
     assert found == (
-        Finding(None, "no leak, before training", "no later token is seen"),
-        Finding("STILL-FALLING", "UNDERTRAINED, while training, 2 times", "0.1 a thousand steps"),
-        Finding(None, "shape: ok again, after training", "it fell no more"),
+        CheckFinding(None, "no leak, before training", "no later token is seen"),
+        CheckFinding("STILL-FALLING", "UNDERTRAINED, while training, 2 times", "0.1 a thousand steps"),
+        CheckFinding(None, "shape: ok again, after training", "it fell no more"),
     )
 
 
@@ -28,8 +28,8 @@ def test_what_passed_before_training_is_one_line_and_what_failed_has_its_own() -
     parts = ("leak", "order", "reference", "cache parity", "seed")
     passed = [verdict(name, "ok", "before", f"about {name}") for name in parts]
     assert findings(passed) == (
-        Finding(None, "no leak, before training", "about leak"),
-        Finding(None, "4 more checks passed, before training", "order, reference, cache parity, seed"),
+        CheckFinding(None, "no leak, before training", "about leak"),
+        CheckFinding(None, "4 more checks passed, before training", "order, reference, cache parity, seed"),
     )
     broken = [verdict("gradient", "BROKEN", "before", "half of it"), *passed, verdict("order", "ok", "after", "told")]
     assert [found.words for found in findings(broken)] == [
@@ -38,13 +38,13 @@ def test_what_passed_before_training_is_one_line_and_what_failed_has_its_own() -
         "4 more checks passed, before training",
         "order: ok, after training",
     ]
-    assert findings(passed[:2])[1] == Finding(None, "order: ok, before training", "about order")
+    assert findings(passed[:2])[1] == CheckFinding(None, "order: ok, before training", "about order")
 
 
 def test_a_verdict_of_anything_is_survived() -> None:
     damaged = {"check": 3, "verdict": ["ok"], "when": None, "why": {}}
     assert findings([VerdictRecord.read({}), VerdictRecord.read(damaged)]) == (
-        Finding("", ", while training, 2 times", ""),
+        CheckFinding("", ", while training, 2 times", ""),
     )
 
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from engine.runs.records import DataFacts, Floor, TrainRecord, ValidationRecord
-from tui_transformer.lab.analysis.chart_lines import CHARTED, picture
-from tui_transformer.lab.records.run_view import Followed, RunRow
+from tui_transformer.lab.analysis.chart_lines import CHARTED, measure_chart
+from tui_transformer.lab.records.run_view import RunFollower, RunRow
 from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_tabs import checks_text
 
@@ -15,7 +15,7 @@ WINDOW = {"nats_per_char": 0.3688, "se": 0.0014, "context": 256, "stride": 128, 
 
 def test_the_reachable_floor_comes_first_and_says_what_it_is_of() -> None:
     both = DataFacts.read({"floor": PAST | {"reachable": WINDOW}}).floors
-    assert [(floor.words, floor.amount) for floor in both] == [
+    assert [(floor.description, floor.loss_text) for floor in both] == [
         ("floor reachable at context 256, stride 128", "0.3688 ± 0.0014"),
         ("floor given the whole past", "0.3573 ± 0.0013"),
     ]
@@ -29,7 +29,7 @@ def test_damaged_floors_are_left_out() -> None:
 
 def legend(levels: list[float], width: int) -> str:
     train, validation = ([kind(step=1, loss=2.0), kind(step=2, loss=1.0)] for kind in (TrainRecord, ValidationRecord))
-    made = picture(CHARTED[0], train, validation, axis="step", smoothing="off", log=False, floors=levels)
+    made = measure_chart(CHARTED[0], train, validation, axis="step", smoothing="off", log=False, floors=levels)
     return "".join(text for text, _ in RunDrawing(made, "").title(width, "title"))
 
 
@@ -49,5 +49,5 @@ def test_a_probe_says_of_how_many_places_it_is(tmp_path: Path) -> None:
     ):
         (tmp_path / "summary.json").write_text(json.dumps({"last": last | {"probe_places": places}}))
         row = RunRow(tmp_path, "finished", step=1, steps=1, attempt=1)
-        shown = checks_text(Followed(tmp_path).view(0.0, row)).plain
+        shown = checks_text(RunFollower(tmp_path).view(0.0, row)).plain
         assert all(part in shown for part in said), shown

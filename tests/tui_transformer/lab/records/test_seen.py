@@ -16,14 +16,14 @@ from tui_transformer.lab.analysis.columns import CHECKS
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.export import FORMATS as TABLES
-from tui_transformer.lab.analysis.export import table
+from tui_transformer.lab.analysis.export import comparison_table
 from tui_transformer.lab.analysis.verdict import verdict
 from tui_transformer.lab.exports.formats import TEXTS
 from tui_transformer.lab.exports.huggingface import card
 from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.records.seen import turn, why_not_seen
+from tui_transformer.lab.records.seen import toggle_seen, why_not_seen
 
 LEAK = ("leak", "LEAK", "a later token is seen")
 SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
@@ -31,7 +31,7 @@ FALLING = ("curve", "STILL-FALLING", "it still fell")
 
 
 def seen_in(run: Path) -> tuple[str, ...]:
-    (row,) = Feed(run.parent).look(full=False).rows
+    (row,) = Feed(run.parent).poll(full=False).rows
     assert row.seen == read_entry(run).seen
     return row.seen
 
@@ -39,26 +39,26 @@ def seen_in(run: Path) -> tuple[str, ...]:
 def test_a_warning_is_marked_and_taken_back_and_the_notes_stay(tmp_path) -> None:
     run = variant(tmp_path, "low", verdicts=[SUSPICIOUS, FALLING], note="look again", tags=("odd",))
     badges = read_entry(run).badges
-    assert seen_in(run) == () and CHECKS.shown(read_entry(run), None) == "SUSPECT UNDERTRAINED"
-    assert turn(run, badges).startswith("low: SUSPECT, UNDERTRAINED marked as seen")
+    assert seen_in(run) == () and CHECKS.screen_text(read_entry(run), None) == "SUSPECT UNDERTRAINED"
+    assert toggle_seen(run, badges).startswith("low: SUSPECT, UNDERTRAINED marked as seen")
     notes = RunReader(run).notes
     assert (notes.text, notes.tags, notes.seen) == ("look again", ("odd",), ("SUSPICIOUS", "STILL-FALLING"))
     entry = read_entry(run)
     assert seen_in(run) == ("SUSPICIOUS", "STILL-FALLING") and entry.badges == badges
-    assert CHECKS.shown(entry, None) == "SUSPECT (seen) UNDERTRAINED (seen)"
+    assert CHECKS.screen_text(entry, None) == "SUSPECT (seen) UNDERTRAINED (seen)"
     heads = [line.head for line in detail(entry, None)["Problems"]]
     assert "SUSPICIOUS (seen)" in heads and "UNDERTRAINED (seen)" in heads
     write_notes(run, text="later", add=["more"])  # which leave what was seen
     assert seen_in(run) == ("SUSPICIOUS", "STILL-FALLING")
-    assert turn(run, badges) == "low: SUSPECT, UNDERTRAINED no longer marked as seen"
+    assert toggle_seen(run, badges) == "low: SUSPECT, UNDERTRAINED no longer marked as seen"
     assert seen_in(run) == () and RunReader(run).notes.text == "later"
 
 
 def test_a_warning_that_comes_later_is_not_seen_yet(tmp_path) -> None:
     run = record(tmp_path, "low", verdicts=[SUSPICIOUS, FALLING])
     write_notes(run, see=["SUSPICIOUS"])
-    assert CHECKS.shown(read_entry(run), None) == "SUSPECT (seen) UNDERTRAINED"
-    turn(run, read_entry(run).badges)  # sees the other, too
+    assert CHECKS.screen_text(read_entry(run), None) == "SUSPECT (seen) UNDERTRAINED"
+    toggle_seen(run, read_entry(run).badges)  # sees the other, too
     assert seen_in(run) == ("SUSPICIOUS", "STILL-FALLING")
 
 
@@ -66,16 +66,16 @@ def test_a_warning_that_comes_later_is_not_seen_yet(tmp_path) -> None:
 def test_what_voids_a_run_or_may_do_so_is_never_seen(tmp_path, name: str) -> None:
     run = record(tmp_path, "void", verdicts=[("leak", name, "why")])
     with pytest.raises(InputError, match="cannot be marked as seen"):
-        turn(run, read_entry(run).badges)
+        toggle_seen(run, read_entry(run).badges)
     assert not (run / "notes.json").exists()
     write_notes(run, see=[name])  # or by hand, or in a run of someone else's
-    assert seen_in(run) == () and "(seen)" not in CHECKS.shown(read_entry(run), None)
+    assert seen_in(run) == () and "(seen)" not in CHECKS.screen_text(read_entry(run), None)
 
 
 def test_beside_a_leak_the_warning_alone_is_seen(tmp_path) -> None:
     run = record(tmp_path, "both", verdicts=[LEAK, SUSPICIOUS])
-    turn(run, read_entry(run).badges)
-    assert CHECKS.shown(read_entry(run), None) == "LEAK SUSPECT (seen)"
+    toggle_seen(run, read_entry(run).badges)
+    assert CHECKS.screen_text(read_entry(run), None) == "LEAK SUSPECT (seen)"
     fine = record(tmp_path, "fine")
     assert why_not_seen("fine", read_entry(fine).badges) == "fine has no warning to mark as seen"
 
@@ -87,12 +87,12 @@ def test_nothing_is_hidden_from_a_reader_of_results(tmp_path) -> None:
     def told() -> list[str]:
         entries = [read_entry(base), read_entry(run)]
         found = ExportedRun(run)
-        made = [kind.write(table(entries, entries[0])) for kind in TABLES.values()]
+        made = [kind.write(comparison_table(entries, entries[0])) for kind in TABLES.values()]
         made += [write([found]) for write in TEXTS.values()] + [card(found, "last", 2000)]
         return [*made, verdict(entries[1], entries[0]), "\n".join(words(document(tmp_path, "base", "low")))]
 
     before = told()
-    assert turn(run, read_entry(run).badges) and "SUSPICIOUS" in RunReader(run).badges
+    assert toggle_seen(run, read_entry(run).badges) and "SUSPICIOUS" in RunReader(run).badges
     assert told() == before
     assert sum("SUSPICIOUS" in text for text in before) >= 6
 
@@ -100,9 +100,9 @@ def test_nothing_is_hidden_from_a_reader_of_results(tmp_path) -> None:
 def test_a_damaged_run_is_marked_in_every_list_and_its_mark_can_be_seen(tmp_path, capsys) -> None:
     run = record(tmp_path, "torn", verdicts=[FALLING])
     (run / "data.json").write_text('{"floor"')
-    (row,) = Feed(tmp_path).look(full=False).rows
+    (row,) = Feed(tmp_path).poll(full=False).rows
     assert set(row.badges) == read_entry(run).badges.keys() == {"STILL-FALLING", "DAMAGED"} and seen_in(run) == ()
-    assert turn(run, row.badges).startswith("torn: UNDERTRAINED, DAMAGED marked as seen")
+    assert toggle_seen(run, row.badges).startswith("torn: UNDERTRAINED, DAMAGED marked as seen")
     assert seen_in(run) == ("STILL-FALLING", "DAMAGED")
     assert main(["note", "torn", "--unseen", "DAMAGED", "--runs-dir", str(tmp_path)]) == 0
     assert main(["runs", "--runs-dir", str(tmp_path)]) == 0

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.runs.commands import Command, read_commands
+from engine.runs.commands import RunCommand, read_commands
 from tests.tui_transformer.recorded import record
-from tui_transformer.lab.records.feed import Feed, Snapshot
-from tui_transformer.lab.work.launches import Launches
-from tui_transformer.lab.work.record import only_runner, stop_file
+from tui_transformer.lab.records.feed import Feed, FolderSnapshot
+from tui_transformer.lab.work.launches import RunActions
+from tui_transformer.lab.work.record import stop_file, study_lock
 
 STUDY = """base = "demo"
 baseline = "rope"
@@ -40,8 +40,8 @@ def root(tmp_path) -> Path:
     return tmp_path
 
 
-def look(root: Path) -> Snapshot:
-    return Feed(root).look(root / "pos.study.toml")
+def look(root: Path) -> FolderSnapshot:
+    return Feed(root).poll(root / "pos.study.toml")
 
 
 def test_a_study_counts_its_runs_and_has_their_evaluations(root) -> None:
@@ -79,14 +79,14 @@ def test_the_name_of_a_study_leads_nowhere_else(tmp_path, name) -> None:
 
 
 def test_a_command_reaches_all_live_runs_of_a_study_and_a_stop_its_runner(root) -> None:
-    launches = Launches(root, None, "cpu")
+    launches = RunActions(root, None, "cpu")
     [study] = look(root).studies
     runs = [run.path for run in study.runs]
-    assert launches.tell_study("pos", runs, Command.PAUSE) == "1 run"
-    assert launches.tell_study("pos", runs, Command.STOP) == "1 run"
-    assert read_commands(root / "pos.rope.s2") == [(1, Command.PAUSE), (2, Command.STOP)]
-    with only_runner(root, "pos"):  # it stops its runs itself, and begins no other
-        launches.tell_study("pos", runs, Command.STOP)
+    assert launches.send_study_command("pos", runs, RunCommand.PAUSE) == "1 run"
+    assert launches.send_study_command("pos", runs, RunCommand.STOP) == "1 run"
+    assert read_commands(root / "pos.rope.s2") == [(1, RunCommand.PAUSE), (2, RunCommand.STOP)]
+    with study_lock(root, "pos"):  # it stops its runs itself, and begins no other
+        launches.send_study_command("pos", runs, RunCommand.STOP)
     assert stop_file(root, "pos").exists() and len(read_commands(root / "pos.rope.s2")) == 2
 
 
@@ -115,10 +115,10 @@ def test_a_study_knows_its_workers_wherever_they_are(root) -> None:
 def test_a_study_is_paused_continued_and_stopped_on_other_machines_too(root) -> None:
     run = root / "pos.rope.s2"
     of_host(run, "node2", "cpu")
-    launches, runs = Launches(root, None, "cpu"), [run.path for run in look(root).studies[0].runs]
-    for command in (Command.PAUSE, Command.CONTINUE, Command.STOP):
-        assert launches.tell_study("pos", runs, command) == "1 run"
-    assert [command for _, command in read_commands(run)] == [Command.PAUSE, Command.CONTINUE, Command.STOP]
+    launches, runs = RunActions(root, None, "cpu"), [run.path for run in look(root).studies[0].runs]
+    for command in (RunCommand.PAUSE, RunCommand.CONTINUE, RunCommand.STOP):
+        assert launches.send_study_command("pos", runs, command) == "1 run"
+    assert [command for _, command in read_commands(run)] == [RunCommand.PAUSE, RunCommand.CONTINUE, RunCommand.STOP]
     assert stop_file(root, "pos").exists()  # its workers begin no other
 
 
@@ -133,7 +133,7 @@ def test_what_workers_wait_for_in_slurm_is_said_in_its_words_and_only_now_and_th
     (root / ".pos.slurm.sh").write_text("")
     feed = Feed(root)
     for _ in range(3):
-        [study] = feed.look(root / "pos.study.toml").studies
+        [study] = feed.poll(root / "pos.study.toml").studies
         assert study.waits_for == "PENDING (Resources)"
     assert (root / "bin" / "squeue.asked").read_text() == "-h -t PENDING -n pos -o %T|%r\n"
     squeue.write_text("#!/bin/sh\nexit 1\n")

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.lab.reports.context import gather
+from tui_transformer.lab.reports.context import read_context
 from tui_transformer.lab.reports.document import (
     Bullets,
-    Cell,
     Code,
     Document,
     Figure,
@@ -17,33 +16,34 @@ from tui_transformer.lab.reports.document import (
     Paragraph,
     Strong,
     Table,
-    Verdict,
+    TableCell,
+    VerdictParagraph,
 )
-from tui_transformer.lab.reports.languages import language as language_of
-from tui_transformer.lab.reports.report import report
+from tui_transformer.lab.reports.languages import load_report_language as language_of
+from tui_transformer.lab.reports.report import report_document
 
 
 def document(root: Path, *names: str, language: str = "en") -> Document:
     """The report on runs or studies of a folder."""
     meant = resolve_names(names, root)
     chosen = language_of(language)
-    return report(gather(meant.entries, meant.studies, chosen, chosen))
+    return report_document(read_context(meant.entries, meant.studies, chosen, chosen))
 
 
 def spoken(span: object) -> str:
     """The words of a span."""
-    return span.text if isinstance(span, Strong | Code | Cell) else span if isinstance(span, str) else ""
+    return span.text if isinstance(span, Strong | Code | TableCell) else span if isinstance(span, str) else ""
 
 
 def first(made: Document) -> str:
     """The words of its first paragraph."""
-    assert isinstance(made.blocks[0], Verdict)
+    assert isinstance(made.blocks[0], VerdictParagraph)
     return "".join(map(spoken, made.blocks[0].spans))
 
 
 def strong(made: Document) -> str:
     """Those of them that are set off."""
-    assert isinstance(made.blocks[0], Verdict)
+    assert isinstance(made.blocks[0], VerdictParagraph)
     return " ".join(span.text for span in made.blocks[0].spans if isinstance(span, Strong))
 
 
@@ -54,7 +54,7 @@ def words(made: Document) -> Iterator[str]:
         match block:
             case Heading(text):
                 yield text
-            case Paragraph(spans) | Verdict(spans):
+            case Paragraph(spans) | VerdictParagraph(spans):
                 yield "".join(map(spoken, spans))
             case Bullets(items):
                 yield from ("".join(map(spoken, item)) for item in items)

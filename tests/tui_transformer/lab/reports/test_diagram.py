@@ -4,15 +4,15 @@ import pytest
 
 from engine.config.model import PARTS, ModelConfig
 from tui_transformer.lab.reports.figures.diagram import diagram
-from tui_transformer.lab.reports.languages import LANGUAGES, language
+from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
 
-LEGAL = [{name: value} for name, row in PARTS.items() for value in row.on]
+LEGAL = [{name: value} for name, row in PARTS.items() for value in row.on_values]
 MODELS = [{}, {"norm_placement": "post"}, {"norm_placement": "sandwich"}, *LEGAL]
 
 
 def drawn(model: dict, code: str = "en") -> dict[str, list[tuple[float, float]]]:
     """Where each text of a diagram stands."""
-    (axes,) = diagram(ModelConfig.model_validate(model), language(code)).axes
+    (axes,) = diagram(ModelConfig.model_validate(model), load_report_language(code)).axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     found: dict[str, list[tuple[float, float]]] = {}
     for text in axes.texts:

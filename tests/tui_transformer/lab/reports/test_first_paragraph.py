@@ -7,7 +7,7 @@ import pytest
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tests.tui_transformer.lab.reports.reports import document, first, strong
-from tui_transformer.lab.reports.document import Verdict
+from tui_transformer.lab.reports.document import VerdictParagraph
 
 
 def alarm(check: str, verdict: str, why: str = "seen") -> tuple[str, str, str]:
@@ -24,7 +24,7 @@ def test_a_study_is_judged_by_variant_and_its_leaky_one_is_not_compared(tmp_path
     assert "leaky cannot be compared: it leaks." in strong(made)
     assert "1 of 3 seeds of hot diverged and were excluded, so its mean looks better" in strong(made)
     assert "leaky (" not in said  # it has no amount
-    assert isinstance(made.blocks[0], Verdict) and made.blocks[0].alarm
+    assert isinstance(made.blocks[0], VerdictParagraph) and made.blocks[0].alarm
 
 
 def test_answers_stand_beside_what_always_the_same_one_scores(tmp_path) -> None:

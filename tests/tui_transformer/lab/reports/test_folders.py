@@ -16,7 +16,7 @@ from tests.tui_transformer.lab.reports.reports import document, files
 from tui_transformer import languages
 from tui_transformer.__main__ import main
 from tui_transformer.cli.show.report import report
-from tui_transformer.lab.reports.figures.style import PNG, SVG, rendered
+from tui_transformer.lab.reports.figures.style import PNG, SVG, render
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS, inline, latex, markdown, mathml
 
@@ -41,7 +41,7 @@ def drawn(root, tmp_path_factory):
 def undrawn(monkeypatch):
     """Pictures take a second each: where they are not looked at, there are empty ones."""
     empty = {SVG: b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', PNG: b"png"}
-    monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: empty)
+    monkeypatch.setattr("tui_transformer.lab.reports.report.render", lambda *_: empty)
     monkeypatch.setattr("tui_transformer.lab.reports.report.chinese_font", lambda: "some font")
 
 
@@ -243,13 +243,15 @@ def test_latex_says_how_to_make_a_pdf_and_whether_it_can_be_done_here(
 
 def test_without_a_chinese_font_the_figures_are_english_and_the_report_says_so(root) -> None:
     from tui_transformer.cli.names import resolve_names
-    from tui_transformer.lab.reports.context import gather
-    from tui_transformer.lab.reports.languages import language
-    from tui_transformer.lab.reports.report import report
+    from tui_transformer.lab.reports.context import read_context
+    from tui_transformer.lab.reports.languages import load_report_language
+    from tui_transformer.lab.reports.report import report_document
 
     meant = resolve_names(["att"], root)
-    made = report(gather(meant.entries, meant.studies, language("zh"), language("en")))
-    image = rendered(made.figures[0].draw, "", (SVG,))
+    made = report_document(
+        read_context(meant.entries, meant.studies, load_report_language("zh"), load_report_language("en"))
+    )
+    image = render(made.figures[0].draw, "", (SVG,))
     assert b"layer norm" in image[SVG]
     assert "本机没有中文字体" in markdown(made, {})["report.md"].decode()
 
@@ -285,7 +287,7 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.schema import RunConfig
     from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
-    from tui_transformer.lab.reports.languages import language
+    from tui_transformer.lab.reports.languages import load_report_language
 
     models = [ModelConfig(position=name) for name in POSITIONS]
     models += [ModelConfig(attention=name) for name in ATTENTIONS]
@@ -294,11 +296,13 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
         ModelConfig(norm="rms", activation="swiglu", norm_placement="post"),
         ModelConfig(n_heads=2, position="alibi"),
         ModelConfig(parallel=True, norm_placement="sandwich"),
-        *(ModelConfig.model_validate({name: value}) for name, row in PARTS.items() for value in row.on),
+        *(ModelConfig.model_validate({name: value}) for name, row in PARTS.items() for value in row.on_values),
     ]
-    models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on]
+    models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on_values]
     models.append(ModelConfig(position="rope", layers=("window", "window none", "global alibi")))
-    found = [shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), language("en"))]
+    found = [
+        shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), load_report_language("en"))
+    ]
     found += [scheme.formula(RunConfig().optimizer) for scheme in (*SCHEDULES.values(), *OPTIMIZERS.values())]
     for formula in found:
         drawn = mathml(formula, display="block")

@@ -17,10 +17,10 @@ from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.records.badges import BADGES
-from tui_transformer.lab.reports.context import gather
+from tui_transformer.lab.reports.context import read_context
 from tui_transformer.lab.reports.document import Figure, Formula, Listing, Table
 from tui_transformer.lab.reports.figures.diagram import diagram
-from tui_transformer.lab.reports.languages import LANGUAGES, language
+from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
 
 SECTIONS = [
     *("What was run", "The model", "Data", "Hyperparameters", "Training", "Results", "Probes and other scores"),
@@ -44,11 +44,11 @@ def test_a_study_has_every_section_in_order(study) -> None:
 
 def test_the_ablation_table_has_the_numbers_and_the_verdicts_of_compare(study) -> None:
     made, meant = document(study, "att"), resolve_names(["att"], study)
-    standings = {s.name: s for s in gather(meant.entries, meant.studies, ENGLISH, ENGLISH).standings}
+    standings = {s.name: s for s in read_context(meant.entries, meant.studies, ENGLISH, ENGLISH).results}
     rows = {row[0].text: [cell.text for cell in row] for row in table(made, "variants and their baseline").rows}
     for name, standing in standings.items():
         mean = standing.mean(LAST)
-        assert LAST.spread(mean) in rows[name]
+        assert LAST.format_mean(mean) in rows[name]
         assert standing.verdict() in rows[name]
     text = "\n".join(words(made))
     assert all(verdict_sentence(standing) in text for standing in standings.values())
@@ -138,9 +138,9 @@ def test_formulas_of_layers_that_differ_say_which_layers(tmp_path) -> None:
     assert shown["Which keys a query sees (layer 3)"].endswith(r"0 \le j \le i \right\}")
     assert "R_j k_j" in shown["Attention (layers 1-2, 4)"] and "R_j" not in shown["Attention (layer 3)"]
     config = RunReader(tmp_path / "one").config.model
-    told = [text.get_text() for text in diagram(config, language("en")).axes[0].texts]
+    told = [text.get_text() for text in diagram(config, load_report_language("en")).axes[0].texts]
     assert any(text.endswith("causal\n2 × window 8, RoPE\n1 × global, no positions") for text in told)
-    zh = [text.get_text() for text in diagram(config, language("zh")).axes[0].texts]
+    zh = [text.get_text() for text in diagram(config, load_report_language("zh")).axes[0].texts]
     assert any("1 × 全局，无位置编码" in text for text in zh)
 
 
@@ -220,7 +220,7 @@ def gaps(phrase: str) -> set[str]:
 
 
 def test_both_languages_have_the_same_phrases_with_the_same_gaps() -> None:
-    english, chinese = map(language, LANGUAGES)
+    english, chinese = map(load_report_language, LANGUAGES)
     assert english.phrases.keys() == chinese.phrases.keys() >= comparison.ENGLISH.phrases.keys()
     for key, phrase in chinese.phrases.items():
         assert gaps(phrase) == gaps(english.phrases[key]), key
@@ -251,10 +251,10 @@ def test_a_chinese_report_has_no_english_sentence_of_this_program(study) -> None
 
 def test_a_language_phrases_judgements_from_their_amounts(study) -> None:
     meant = resolve_names(["att"], study)
-    found = {s.name: s for s in gather(meant.entries, meant.studies, ENGLISH, ENGLISH).standings}["win16"]
+    found = {s.name: s for s in read_context(meant.entries, meant.studies, ENGLISH, ENGLISH).results}["win16"]
     assert ENGLISH.judgement(found.judgement(LAST)).startswith("worse by 0.0508 ± ")
-    assert language("zh").judgement(found.judgement(LAST)).startswith("劣于基线，差值 0.0508 ± ")
-    assert "个种子" in verdict_sentence(found, language("zh"))
+    assert load_report_language("zh").judgement(found.judgement(LAST)).startswith("劣于基线，差值 0.0508 ± ")
+    assert "个种子" in verdict_sentence(found, load_report_language("zh"))
 
 
 def test_figures_say_what_they_show(study) -> None:

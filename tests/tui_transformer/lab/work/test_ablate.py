@@ -28,9 +28,9 @@ from tests.tui_transformer.lab.work.tiny import (
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
-from tui_transformer.lab.analysis.statistics import detectable
-from tui_transformer.lab.work.plan import Plan, Price, plan_of
-from tui_transformer.lab.work.record import is_run
+from tui_transformer.lab.analysis.statistics import detectable_difference
+from tui_transformer.lab.work.plan import Plan, RunCost, make_plan
+from tui_transformer.lab.work.record import is_being_run
 from tui_transformer.lab.work.study import read_study
 
 pytestmark = [
@@ -59,7 +59,7 @@ def steps(runs: Path) -> int:
 
 def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undisturbed) -> None:
     root, found = undisturbed
-    assert list(found) == NAMES and not is_run(root, "tiny") and not at_work(root)
+    assert list(found) == NAMES and not is_being_run(root, "tiny") and not at_work(root)
     for variant in ("rope", "alibi"):
         for seed in (1, 2):
             reader = RunReader(root / f"tiny.{variant}.s{seed}")
@@ -100,7 +100,7 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
         timed.append(config.model.position)
         return StepCost(0.5, None, 64.0)
 
-    monkeypatch.setattr(ablate, "measured", plan_of)
+    monkeypatch.setattr(ablate, "measure_plan", make_plan)
     monkeypatch.setattr("engine.training.trial.step_cost", step_cost)
     asked, file = [*words(written(tmp_path), tmp_path / "runs"), "--dry-run", "--json"], tmp_path / "plan.json"
     assert main(asked) == 0 and timed == ["rope", "alibi"]
@@ -120,9 +120,9 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
 def test_five_seeds_are_planned_unless_they_take_over_an_hour_or_others_are_asked_for(
     tmp_path, capsys, monkeypatch, seconds: float, asked: str, planned: int
 ) -> None:
-    prices = {name: Price(seconds=seconds, parameters=7) for name in ("rope", "alibi")}
+    prices = {name: RunCost(seconds=seconds, parameters=7) for name in ("rope", "alibi")}
     plan = Plan(devices=("cpu",), jobs=1, threads=1, prices=prices)
-    monkeypatch.setattr(ablate, "measured", lambda *_, **__: plan)
+    monkeypatch.setattr(ablate, "measure_plan", lambda *_, **__: plan)
     text = tiny_study().to_toml().replace("seeds = [\n    1,\n    2,\n]\n", "")
     file, runs = tmp_path / "asked.toml", tmp_path / "runs"
     file.write_text(text)
@@ -130,13 +130,13 @@ def test_five_seeds_are_planned_unless_they_take_over_an_hour_or_others_are_aske
     assert "seeds" not in text and main(line) == 0
     said = capsys.readouterr()
     assert f"2 variants × {planned} seeds" in said.out
-    power = f"80 % power to detect a difference of {detectable(planned, 2):.1f} sd."
+    power = f"80 % power to detect a difference of {detectable_difference(planned, 2):.1f} sd."
     assert f"With {planned} seeds, this study has {power}" in said.out
     assert ("5 seeds would take over an hour; --seeds 5 trains" in said.err) == (planned == 3 and not asked)
     assert main([*line, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (len(told["seeds"]), told["runs"]) == (planned, 2 * planned)
-    assert told["detectable_sd"] == detectable(planned, 2) and told["power"] in said.out
+    assert told["detectable_sd"] == detectable_difference(planned, 2) and told["power"] in said.out
     runs.mkdir()
     (runs / "tiny.study.toml").write_text(tiny_study().to_toml())  # started: it keeps its seeds
     assert main([*words(file, runs), "--dry-run"]) == 0 and "2 variants × 2 seeds" in capsys.readouterr().out

@@ -16,9 +16,9 @@ from tests.tui_transformer.lab.work.tiny import at_work, nothing_left, tiny_stud
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.work import clusters
-from tui_transformer.lab.work.plan import Plan, Price
+from tui_transformer.lab.work.plan import Plan, RunCost
 from tui_transformer.lab.work.record import CellStatus
-from tui_transformer.lab.work.study import recorded
+from tui_transformer.lab.work.study import read_started_study
 
 ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
@@ -31,9 +31,9 @@ def cluster(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
-    price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
+    price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
-        "tui_transformer.cli.work.ablate.measured",
+        "tui_transformer.cli.work.ablate.measure_plan",
         lambda study, **asked: Plan(devices=("cpu",), jobs=2, threads=9, prices=price),
     )
     (tmp_path / "the work").mkdir()
@@ -71,7 +71,7 @@ def test_an_array_is_submitted_with_everything_as_shown_and_each_task_is_a_worke
     assert logs(cluster, ".tiny.slurm-7_?.log", 3) == [line_of(cluster)] * 3
     for word in ("Slurm array 7: RUNNING", "squeue -j 7", "scancel 7", "tui-transformer runs --runs-dir"):
         assert word in shown
-    assert recorded(cluster, "tiny") is not None
+    assert read_started_study(cluster, "tiny") is not None
 
 
 def test_a_dry_run_shows_the_same_and_leaves_nothing(cluster, capsys) -> None:
@@ -142,7 +142,7 @@ def test_a_squeue_that_is_silent_or_fails_means_unknown_and_never_finished(
 def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", "exec sleep 3000")
     monkeypatch.setattr(clusters, "PATIENCE", 0.2)
-    state, why = clusters.state_of("7")
+    state, why = clusters.job_state("7")
     assert state == clusters.UNKNOWN and "did not answer" in why
 
 
@@ -156,7 +156,7 @@ def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
 )
 def test_an_array_lives_while_one_of_its_tasks_does(cluster, monkeypatch, lines, state) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", f"printf '{lines}\\n'; exit")
-    assert clusters.state_of("7") == state
+    assert clusters.job_state("7") == state
 
 
 def test_each_host_gets_a_worker_that_is_told_how_to_stop(cluster, capsys) -> None:
@@ -268,12 +268,12 @@ def test_workers_train_with_one_thread_unless_the_study_says_otherwise(cluster) 
     file.write_text("\n".join(line for line in file.read_text().splitlines() if "threads" not in line))
     words = ["ablate", "--study", str(file), "--runs-dir", str(cluster), "--via", "slurm"]
     assert main([*words, "--name", "a"]) == 0 and main([*words, "--name", "b", "--set", "train.threads=4"]) == 0
-    assert [recorded(cluster, name).changes["train.threads"] for name in "ab"] == [1, 4]
+    assert [read_started_study(cluster, name).changes["train.threads"] for name in "ab"] == [1, 4]
 
 
 def test_only_what_failed_is_left_and_starts_no_worker_unless_it_is_retried(cluster, monkeypatch, capsys) -> None:
     monkeypatch.setattr(
-        "tui_transformer.lab.work.record.look", lambda cell, path, reader=None: CellStatus(cell, path, "failed")
+        "tui_transformer.lab.work.record.cell_status", lambda cell, path, reader=None: CellStatus(cell, path, "failed")
     )
     assert ablate(cluster, "slurm") == 1
     assert "4 runs failed; --retry-failed" in capsys.readouterr().err and not (cluster.parent / "submitted").exists()
@@ -311,7 +311,7 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
     monkeypatch.setenv("FAKE_SBATCH", "echo 7; exit")
     monkeypatch.setenv("FAKE_SQUEUE", squeue)
     monkeypatch.setattr("tui_transformer.cli.show.node.LATE", 0.1)
-    monkeypatch.setattr("tui_transformer.cli.show.node.LOOK", 0.1)
+    monkeypatch.setattr("tui_transformer.cli.show.node.POLL_INTERVAL", 0.1)
     code, found = doctor(cluster, capsys)
     assert code == 1 and "wrote nothing to" in found["runs folder"]["found"]
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]

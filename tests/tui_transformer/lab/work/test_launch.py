@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.base.errors import InputError
-from engine.runs.commands import Command, send
+from engine.runs.commands import RunCommand, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
@@ -25,7 +25,7 @@ from tests.paused import assert_stays_paused
 from tests.tui_transformer.host import HOSTED, NOISE, run_host
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.work import launch, line, queue
-from tui_transformer.lab.work.launch import Training, await_start, enqueue, spawn
+from tui_transformer.lab.work.launch import TrainingThread, await_start, enqueue, spawn
 
 LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
@@ -59,8 +59,8 @@ def undisturbed(tmp_path_factory) -> dict:
     return outcome(root / "run")
 
 
-def training(root: Path, config=HOSTED) -> Training:
-    return Training("begin", enqueue(config, runs_dir=root, name="run", command=""), device="cpu")
+def training(root: Path, config=HOSTED) -> TrainingThread:
+    return TrainingThread("begin", enqueue(config, runs_dir=root, name="run", command=""), device="cpu")
 
 
 def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> None:
@@ -100,12 +100,12 @@ def test_a_slow_start_is_waited_for_while_its_process_lives(tmp_path, monkeypatc
 def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> None:
     words = ["sleep", "60"]
     waiting = lambda log, *_, **__: subprocess.Popen(words, start_new_session=True)
-    monkeypatch.setattr(launch, "GIVES_WAY", 10)
-    monkeypatch.setattr(launch, "detached", waiting)
+    monkeypatch.setattr(launch, "NICENESS", 10)
+    monkeypatch.setattr(launch, "start_detached", waiting)
     process = spawn("begin", tmp_path, device="cpu")
     try:
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == launch.GIVES_WAY
-        assert Path(f"/proc/{process.pid}/autogroup").read_text().split()[1:] == ["nice", str(launch.GIVES_WAY)]
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == launch.NICENESS
+        assert Path(f"/proc/{process.pid}/autogroup").read_text().split()[1:] == ["nice", str(launch.NICENESS)]
     finally:
         process.kill()
         process.wait()
@@ -132,13 +132,13 @@ def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, und
     here.start()
     run = tmp_path / "run"
     has_begun(run)
-    send(run, Command.PAUSE)
+    send(run, RunCommand.PAUSE)
     is_in(run, "paused")
     process = here.hand_over()
     await_start(RunReader(run), process, 1)
     is_in(run, "paused")
     assert_stays_paused(run)
-    send(run, Command.CONTINUE)
+    send(run, RunCommand.CONTINUE)
     assert ended(run).state == "finished" and outcome(run) == undisturbed
     process.wait(PATIENCE)
 
@@ -305,7 +305,7 @@ def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_
     said: list[str] = []
     steps = lambda: sum(RunReader(tmp_path / name).status.step for name in names)
     monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=steps, sleep=time.sleep))  # a step takes a second
-    assert queue.work(tmp_path, "cpu", said.append, limit=60.0) == 6
+    assert queue.train_queued(tmp_path, "cpu", said.append, limit=60.0) == 6
     assert [ended(tmp_path / name).state for name in names] == ["finished"] * 6
     assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
     assert any("its turn of 1:00 is over" in text for text in said)
@@ -317,15 +317,15 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
     here.start()
     has_begun(tmp_path / "run")
     queue.add(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
-    said, looks, look = list[str](), list[int](), line.Line.look
+    said, looks, look = list[str](), list[int](), line.DeviceQueue.refresh
 
-    def counted(self: line.Line) -> None:
+    def counted(self: line.DeviceQueue) -> None:
         looks.append(1)
         look(self)
 
-    monkeypatch.setattr(line.Line, "look", counted)
-    monkeypatch.setattr(queue, "LOOK", 0.02)
-    runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
+    monkeypatch.setattr(line.DeviceQueue, "refresh", counted)
+    monkeypatch.setattr(queue, "POLL_INTERVAL", 0.02)
+    runner = threading.Thread(target=queue.train_queued, args=(tmp_path, "cpu", said.append))
     runner.start()
     wait_for(lambda: len(looks) >= 5, "the queue to look again and again")
     assert said == ["waiting for run, which is using cpu"] and RunReader(tmp_path / "next").state == "queued"
@@ -337,8 +337,8 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
 def test_two_runners_of_one_device_are_one(tmp_path) -> None:
     held = queue._lock(tmp_path, "cpu")
     with held, pytest.raises(InputError, match="another process is already working"):
-        queue.work(tmp_path, "cpu", print)
-    assert queue.work(tmp_path, "cpu", print) == 0
+        queue.train_queued(tmp_path, "cpu", print)
+    assert queue.train_queued(tmp_path, "cpu", print) == 0
 
 
 def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path) -> None:

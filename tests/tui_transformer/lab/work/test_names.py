@@ -20,14 +20,14 @@ NAMES = {
 
 @pytest.mark.parametrize(("preset", "changes"), NAMES)
 def test_a_runs_name_says_what_changed(preset: str, changes: tuple[tuple[str, object], ...]) -> None:
-    draft = Draft.of(preset)
+    draft = Draft.from_preset(preset)
     for key, value in changes:
         draft = draft.with_change(key, value)
     assert draft.run_name == NAMES[preset, changes]
 
 
 def test_an_overlays_name_follows_its_base_and_many_changes_are_counted() -> None:
-    draft = Draft.of("no-pe").with_base("demo")
+    draft = Draft.from_preset("no-pe").with_base("demo")
     assert draft.run_name == "demo-no-pe"
     for key, value in {"seed": 3, "train.steps": 20, "model.d_ff": 64, "optimizer.warmup": 5}.items():
         draft = draft.with_change(key, value)
@@ -36,4 +36,4 @@ def test_an_overlays_name_follows_its_base_and_many_changes_are_counted() -> Non
 
 def test_no_text_makes_a_name_that_a_run_cannot_have() -> None:
     for text in ("中文.txt", "../..", "a b\x1b[31m;rm", "x" * 300, ".hidden"):
-        check_name(Draft.of("demo").with_change("data.corpus", text).run_name)
+        check_name(Draft.from_preset("demo").with_change("data.corpus", text).run_name)

@@ -22,7 +22,7 @@ from tests.tui_transformer.lab.work.disturbed import workers
 from tests.tui_transformer.lab.work.tiny import CHANGES, nothing_left, outcomes, started, tiny_study, written
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.lab.work.plan import Plan, Price
+from tui_transformer.lab.work.plan import Plan, RunCost
 
 PROGRAMS = os.environ.get("TUI_TRANSFORMER_SLURM", "")
 pytestmark = [
@@ -101,9 +101,9 @@ def test_a_study_with_kills_a_preemption_and_a_node_death_is_the_undisturbed_stu
 def test_a_large_study_with_many_accidents_is_the_undisturbed_study(slurm, tmp_path, monkeypatch) -> None:
     cells, kills = disturbed.asked(200, 40)
     study, runs, chance = disturbed.large_study(cells), tmp_path / "runs", random.Random(cells)
-    price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
+    price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     plan = Plan(devices=("cpu",), jobs=2, threads=1, prices=price)
-    monkeypatch.setattr("tui_transformer.cli.work.ablate.measured", lambda study, **asked: plan)
+    monkeypatch.setattr("tui_transformer.cli.work.ablate.measure_plan", lambda study, **asked: plan)
     words = ["ablate", "--study", str(written(tmp_path, study)), "--runs-dir", str(runs), "--device", "cpu"]
 
     def tend() -> None:

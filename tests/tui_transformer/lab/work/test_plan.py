@@ -7,16 +7,16 @@ from engine.config import presets
 from engine.runs.files import write_json
 from engine.runs.writer import RunWriter
 from tests.tui_transformer.lab.work.tiny import VARIANTS, tiny_study
-from tui_transformer.cli.work.study_progress import Board
+from tui_transformer.cli.work.study_progress import StudyProgress
 from tui_transformer.lab.work import record
 from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds
-from tui_transformer.lab.work.plan import Plan, Price, disk_bytes, evaluation_steps, shared_out
-from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, directories, look
+from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes, evaluation_steps, jobs_and_threads
+from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, cell_directories, cell_status
 from tui_transformer.lab.work.study import Variant
 
 GIGABYTE = 10**9
 CELLS = tiny_study().cells()
-PRICES = {name: Price(seconds=seconds, disk=disk) for name, seconds, disk in (("rope", 10.0, 5), ("alibi", 20.0, 7))}
+PRICES = {name: RunCost(seconds=seconds, disk=disk) for name, seconds, disk in (("rope", 10.0, 5), ("alibi", 20.0, 7))}
 PLAN = Plan(devices=("cpu",), jobs=2, threads=1, prices=PRICES)
 
 
@@ -41,12 +41,12 @@ SHARES = {
 @pytest.mark.parametrize("case", SHARES)
 def test_a_cpu_is_shared_among_cells_before_threads(case: str) -> None:
     given, expected = SHARES[case]
-    assert shared_out(**{"memory": 10 * GIGABYTE, "needed": GIGABYTE, **given}) == expected
+    assert jobs_and_threads(**{"memory": 10 * GIGABYTE, "needed": GIGABYTE, **given}) == expected
 
 
 def test_more_cells_at_a_time_than_memory_holds_are_refused() -> None:
     with pytest.raises(InputError, match="--jobs 4: .* --jobs 2 fits"):
-        shared_out(8, cores=8, memory=2 * GIGABYTE, needed=GIGABYTE, worth=1, jobs=4)
+        jobs_and_threads(8, cores=8, memory=2 * GIGABYTE, needed=GIGABYTE, worth=1, jobs=4)
 
 
 def test_time_is_that_of_the_longest_row_of_cells() -> None:
@@ -76,11 +76,11 @@ def test_evaluations_are_counted_in_training_steps() -> None:
 
 def test_the_time_left_follows_what_was_seen() -> None:
     now = [0.0]
-    board = Board(PLAN, standings("absent", "absent", "absent", "absent"), lambda: now[0])
-    assert board.left == 40.0
+    board = StudyProgress(PLAN, standings("absent", "absent", "absent", "absent"), lambda: now[0])
+    assert board.seconds_left == 40.0
     now[0] = 60.0  # as slow again as planned: 30 s of work took two jobs 60 s
-    board.see(standings("finished", "finished", "absent", "absent"))
-    assert board.left == pytest.approx(20.0 * 60 * 2 / 30) and board.finished == 2 and board.share == 0.5
+    board.update(standings("finished", "finished", "absent", "absent"))
+    assert board.seconds_left == pytest.approx(20.0 * 60 * 2 / 30) and board.finished == 2 and board.share == 0.5
 
 
 SEEDS = {"3": (1, 2, 3), "1": (1,), "1,5,9": (1, 5, 9), "42,": (42,), " 2, 1 ": (2, 1)}
@@ -154,7 +154,7 @@ CHANGED = {
 def test_a_changed_study_under_the_same_name_is_refused_and_says_what_differs(case: str) -> None:
     changes, said = CHANGED[case]
     with pytest.raises(InputError) as error:
-        record.gone_on_with(tiny_study(seeds_given=True, **changes), tiny_study())
+        record.resumed_study(tiny_study(seeds_given=True, **changes), tiny_study())
     assert said in str(error.value) and "--name" in str(error.value)
 
 
@@ -162,19 +162,19 @@ def test_threads_that_the_plan_chose_are_kept_and_seeds_may_be_added() -> None:
     before = tiny_study(changes={**tiny_study().changes, "train.threads": 2})
     without = {key: value for key, value in before.changes.items() if key != "train.threads"}
     asked = tiny_study(changes=without, seeds=(1, 2, 3), description="other words", seeds_given=True)
-    assert record.gone_on_with(asked, before) == replace(before, seeds=(1, 2, 3))
-    assert record.gone_on_with(replace(asked, seeds_given=False), before) == before
+    assert record.resumed_study(asked, before) == replace(before, seeds=(1, 2, 3))
+    assert record.resumed_study(replace(asked, seeds_given=False), before) == before
 
 
 def test_one_runner_at_a_time(tmp_path) -> None:
-    assert not record.is_run(tmp_path, "tiny")
-    with record.only_runner(tmp_path, "tiny"):
-        assert record.is_run(tmp_path, "tiny")
-        with pytest.raises(InputError, match="is being run by another process"), record.only_runner(tmp_path, "tiny"):
+    assert not record.is_being_run(tmp_path, "tiny")
+    with record.study_lock(tmp_path, "tiny"):
+        assert record.is_being_run(tmp_path, "tiny")
+        with pytest.raises(InputError, match="is being run by another process"), record.study_lock(tmp_path, "tiny"):
             pass
-        with record.only_runner(tmp_path, "other"):
+        with record.study_lock(tmp_path, "other"):
             pass
-    assert not record.is_run(tmp_path, "tiny")
+    assert not record.is_being_run(tmp_path, "tiny")
 
 
 def made(root, cell, **facts):
@@ -188,20 +188,20 @@ PLACE = {"name": "tiny", "variant": "rope", "seed": 1}
 
 def test_a_renamed_run_is_still_its_cells(tmp_path) -> None:
     made(tmp_path, CELLS[0], study=PLACE).rename(tmp_path / "mine")
-    found = directories("tiny", CELLS, tmp_path)
+    found = cell_directories("tiny", CELLS, tmp_path)
     assert found[CELLS[0].name] == tmp_path / "mine" and found[CELLS[1].name] == tmp_path / CELLS[1].name
 
 
 def test_somebody_elses_run_of_that_name_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, CELLS[0])
     with pytest.raises(InputError, match="does not belong to study 'tiny'"):
-        directories("tiny", CELLS, tmp_path)
+        cell_directories("tiny", CELLS, tmp_path)
 
 
 def test_a_run_that_was_asked_for_something_else_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, tiny_study(changes={**tiny_study().changes, "optimizer.lr": 0.5}).cells()[0], study=PLACE)
     with pytest.raises(InputError, match=r"was trained with optimizer.lr = 0.5, but the study now asks for 0.01"):
-        directories("tiny", CELLS, tmp_path)
+        cell_directories("tiny", CELLS, tmp_path)
 
 
 VERBS = {
@@ -231,11 +231,11 @@ def test_a_run_directory_that_was_killed_half_made_is_made_anew(tmp_path, left: 
         (path / file).unlink()
     if left == "status":
         write_json(path / "status.json", {"state": "queued"})
-    assert look(CELLS[0], path).state == TORN
-    assert look(CELLS[1], tmp_path / "nowhere").state == ABSENT
+    assert cell_status(CELLS[0], path).state == TORN
+    assert cell_status(CELLS[1], tmp_path / "nowhere").state == ABSENT
 
 
 def test_a_run_that_a_worker_makes_meanwhile_is_taken_for_its_cell(tmp_path, monkeypatch) -> None:
     path = made(tmp_path, CELLS[0], study=PLACE)
     monkeypatch.setattr("tui_transformer.lab.work.record.list_runs", lambda runs_dir: [])
-    assert directories("tiny", CELLS, tmp_path)[CELLS[0].name] == path
+    assert cell_directories("tiny", CELLS, tmp_path)[CELLS[0].name] == path

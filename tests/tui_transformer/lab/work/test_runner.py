@@ -16,15 +16,15 @@ import pytest
 
 from engine.base.errors import MachineFault
 from engine.runs import reader
-from engine.runs.claims import claim, held
+from engine.runs.claims import claim, claim_holders
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
 from tui_transformer.lab.work.launch import enqueue
-from tui_transformer.lab.work.record import CellStatus, directories, stop_file
+from tui_transformer.lab.work.record import CellStatus, cell_directories, stop_file
 from tui_transformer.lab.work.runner import Runner
-from tui_transformer.lab.work.study import Cell
+from tui_transformer.lab.work.study import StudyCell
 
 CELLS = tiny_study().cells()
 FIRST = CELLS[0].name
@@ -59,7 +59,7 @@ def put(path: Path, state: str, *, step: int = 60, checkpoint: bool = True, reas
 class Stage:
     """Plays the processes, and is told what a runner tells."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[Cell] = CELLS) -> None:
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[StudyCell] = CELLS) -> None:
         self.root, self.cells = root, cells
         self.script: dict[str, list[Callable[[Path], Any]]] = {}
         self.spawned: list[tuple[str, str, str]] = []
@@ -67,7 +67,7 @@ class Stage:
         self.most = 0
         self.processes: list[Played] = []
         monkeypatch.setattr(runner, "spawn", self.spawn)
-        monkeypatch.setattr(runner, "LOOK", 0.001)
+        monkeypatch.setattr(runner, "POLL_INTERVAL", 0.001)
 
     def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Any) -> Played:
         self.spawned.append((verb, run.name, device))
@@ -76,16 +76,16 @@ class Stage:
         self.processes.append(Played(lambda: act(run)))
         return self.processes[-1]
 
-    def begun(self, cell: CellStatus, verb: str) -> None:
+    def on_begin(self, cell: CellStatus, verb: str) -> None:
         self.told.append(f"{cell.cell.name} {verb}")
 
-    def ended(self, cell: CellStatus) -> None:
+    def on_end(self, cell: CellStatus) -> None:
         self.told.append(f"{cell.cell.name} {cell.state}")
 
-    def taken(self, cell: CellStatus) -> None:
+    def on_takeover(self, cell: CellStatus) -> None:
         self.told.append(f"{cell.cell.name} taken")
 
-    def looked(self, going: Any) -> None:
+    def on_poll(self, going: Any) -> None:
         self.most = max(self.most, len(going))
 
     def run(self, **orders: Any) -> dict[str, CellStatus]:
@@ -94,7 +94,7 @@ class Stage:
 
     def made(self, **orders: Any) -> Runner:
         given = {"study": "tiny", "runs_dir": self.root, "data_dir": None, "devices": ("cpu",), "jobs": 2, **orders}
-        return Runner(**given, cells=self.cells, paths=directories("tiny", self.cells, self.root), audience=self)
+        return Runner(**given, cells=self.cells, paths=cell_directories("tiny", self.cells, self.root), listener=self)
 
     def verbs(self, name: str = FIRST) -> list[str]:
         return [verb for verb, run, _ in self.spawned if run == name]
@@ -191,7 +191,7 @@ def test_it_is_not_begun_forever(stage) -> None:
 
 def after_looks(stage: Stage, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
     """Something happens when the runner has looked at its cells a few times."""
-    looks, looked = [0], stage.looked
+    looks, looked = [0], stage.on_poll
 
     def look(going: Any) -> None:
         looked(going)
@@ -199,7 +199,7 @@ def after_looks(stage: Stage, monkeypatch: pytest.MonkeyPatch, then: Callable[[]
         if looks[0] == 5:
             then()
 
-    monkeypatch.setattr(stage, "looked", look)
+    monkeypatch.setattr(stage, "on_poll", look)
 
 
 def lingering(
@@ -238,7 +238,7 @@ def test_what_another_runner_left_at_work_is_waited_for_and_taken_up_unless_a_pe
 
 def test_asked_to_stop_it_ends_what_is_at_work_and_begins_no_other(stage, monkeypatch) -> None:
     made = stage.made()
-    monkeypatch.setattr(stage, "looked", lambda going: made.stop())
+    monkeypatch.setattr(stage, "on_poll", lambda going: made.stop())
     stage.script[FIRST] = [lambda path: put(path, "interrupted", step=10)]
     found = made.run()
     assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
@@ -249,7 +249,7 @@ def test_where_the_audience_leaves_the_cells_stop_with_a_checkpoint(stage, monke
     def gone(going: Any) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(stage, "looked", gone)
+    monkeypatch.setattr(stage, "on_poll", gone)
     with pytest.raises(BrokenPipeError):
         stage.run()
     assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
@@ -313,9 +313,9 @@ def test_a_cell_that_another_worker_has_claimed_is_left_alone_and_its_result_cou
 
 def test_a_worker_leaves_what_is_in_the_hands_of_others_and_a_runner_waits_for_it(stage, monkeypatch) -> None:
     theirs = claim(stage.root, FIRST)
-    assert stage.run(worker=True)[FIRST].state == "absent"
+    assert stage.run(is_worker=True)[FIRST].state == "absent"
     assert sorted(run for _, run, _ in stage.spawned) == sorted(cell.name for cell in CELLS[1:])
-    monkeypatch.setattr(runner, "AGAIN", 0.01)
+    monkeypatch.setattr(runner, "RETRY_INTERVAL", 0.01)
     after_looks(stage, monkeypatch, theirs.release)
     assert stage.run()[FIRST].state == "finished" and stage.verbs() == ["begin"]
 
@@ -323,7 +323,7 @@ def test_a_worker_leaves_what_is_in_the_hands_of_others_and_a_runner_waits_for_i
 def test_claims_are_given_back_when_cells_end_or_cannot_begin(stage, monkeypatch) -> None:
     stage.script[FIRST] = [lambda path: put(path, "failed", step=10)]
     stage.run()
-    assert held(stage.root) == {}
+    assert claim_holders(stage.root) == {}
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "full")
@@ -331,7 +331,7 @@ def test_claims_are_given_back_when_cells_end_or_cannot_begin(stage, monkeypatch
     monkeypatch.setattr(runner, "spawn", full)
     with pytest.raises(MachineFault):
         stage.run(retry_failed=True)
-    assert held(stage.root) == {}
+    assert claim_holders(stage.root) == {}
 
 
 @pytest.mark.parametrize(("state", "verbs"), [("failed", []), ("stopped", []), ("interrupted", ["resume"])])
@@ -346,7 +346,7 @@ def test_what_another_worker_left_meanwhile_is_taken_up_unless_it_failed_or_a_pe
         theirs.release()
 
     stage.script[CELLS[1].name] = [other_worker]
-    found = stage.run(jobs=1, worker=True, retry_failed=True)
+    found = stage.run(jobs=1, is_worker=True, retry_failed=True)
     assert stage.verbs() == verbs and found[FIRST].state == ("finished" if verbs else state)
 
 
@@ -355,17 +355,17 @@ def test_a_cell_that_was_taken_over_is_the_other_workers(stage) -> None:
         """This host stood still for minutes, and another one has taken the cell over."""
         mine = next((stage.root / ".claims" / FIRST).iterdir())
         mine.write_text(mine.read_text().replace(socket.gethostname(), "elsewhere"))
-        reader._BEATS[mine] = (mine.stat().st_mtime_ns, time.monotonic() - 1000, False)
+        reader._LAST_BEATS[mine] = (mine.stat().st_mtime_ns, time.monotonic() - 1000, False)
         assert claim(stage.root, FIRST) is not None
         put(path, "running", step=10)
 
     stage.script[FIRST] = [suspended]
-    found = stage.run(jobs=1, worker=True)
+    found = stage.run(jobs=1, is_worker=True)
     assert stage.verbs() == ["begin"] and f"{FIRST} taken" in stage.told and f"{FIRST} lost" not in stage.told
     assert sum(standing.state == "finished" for standing in found.values()) == 3
 
 
 def test_a_worker_waits_for_a_stop_to_be_lifted_and_lifts_none(stage) -> None:
     stop_file(stage.root, "tiny").touch()
-    stage.run(worker=True)
+    stage.run(is_worker=True)
     assert not stage.spawned and stop_file(stage.root, "tiny").exists()

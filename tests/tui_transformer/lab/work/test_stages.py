@@ -20,11 +20,11 @@ from tests.tui_transformer.lab.work.tiny import attempts, nothing_left, outcomes
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
-from tui_transformer.cli.work.study_progress import Board, how_it_stands
+from tui_transformer.cli.work.study_progress import StudyProgress, status_text
 from tui_transformer.lab.work import record, runner
 from tui_transformer.lab.work.arguments import StudyArgs
-from tui_transformer.lab.work.plan import Plan, Price, plan_of
-from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, directories, look_at_all
+from tui_transformer.lab.work.plan import Plan, RunCost, make_plan
+from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, cell_directories, cell_statuses
 from tui_transformer.lab.work.study import Stage as StudyStage
 from tui_transformer.lab.work.study import Study, Variant
 
@@ -67,7 +67,7 @@ def test_what_starts_from_a_stage_that_failed_is_skipped_and_says_so(played) -> 
     played.script[FIRST] = [lambda path: put(path, "failed", step=3, reason="a gradient is not a number")]
     found = played.run()
     assert (found[FIRST].state, found[LAST].state, found[SCRATCH].state) == ("failed", SKIPPED, "finished")
-    assert how_it_stands(found[LAST]) == "skipped: its stage 'pretrain' failed"
+    assert status_text(found[LAST]) == "skipped: its stage 'pretrain' failed"
     assert f"{LAST} {SKIPPED}" in played.told and not (played.root / LAST).exists()
 
 
@@ -84,7 +84,7 @@ def test_a_failed_stage_that_is_retried_lets_the_next_one_go_on(played, retry: b
 def test_a_stage_that_somebody_stopped_holds_up_what_starts_from_it_until_the_next_time(played) -> None:
     played.script[FIRST] = [lambda path: put(path, "stopped", step=3)]
     found = played.run()
-    assert found[LAST].state == ABSENT and how_it_stands(found[LAST]) == "not started: its stage 'pretrain' is stopped"
+    assert found[LAST].state == ABSENT and status_text(found[LAST]) == "not started: its stage 'pretrain' is stopped"
     assert played.run()[LAST].state == "finished"
     assert played.verbs(FIRST) == ["begin", "resume"]
 
@@ -111,7 +111,7 @@ def test_a_renamed_stage_is_still_what_the_next_one_starts_from(played) -> None:
     played.script["mine"] = [lambda path: put(path, "finished")]
     assert played.run()[LAST].state == "finished"
     assert RunReader(played.root / LAST).config.train.init_from == "mine@best"
-    assert directories("tiny", played.cells, played.root)[FIRST] == played.root / "mine"
+    assert cell_directories("tiny", played.cells, played.root)[FIRST] == played.root / "mine"
 
 
 def test_in_a_chain_of_three_everything_after_a_failure_is_skipped(tmp_path, monkeypatch) -> None:
@@ -127,20 +127,20 @@ def test_in_a_chain_of_three_everything_after_a_failure_is_skipped(tmp_path, mon
 
 
 PRICES = {
-    name: Price(seconds=seconds, disk=5) for name, seconds in (("both.pretrain", 10), ("both", 4), ("scratch", 6))
+    name: RunCost(seconds=seconds, disk=5) for name, seconds in (("both.pretrain", 10), ("both", 4), ("scratch", 6))
 }
 
 
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 20.0), (2, 14.0), (8, 14.0)])
 def test_time_and_disk_count_every_stage_and_that_one_waits_for_the_other(tmp_path, jobs: int, seconds: float) -> None:
     cells = staged().cells()
-    standings = look_at_all(cells, directories("tiny", cells, tmp_path))
+    standings = cell_statuses(cells, cell_directories("tiny", cells, tmp_path))
     plan = Plan(devices=("cpu",), jobs=jobs, threads=1, prices=PRICES)
     assert plan.seconds_for(standings) == seconds and plan.disk_for(standings) == 15
-    board = Board(plan, standings)
-    assert board.total == 3 and board.left == seconds
-    board.see([replace(standings[0], state="failed"), replace(standings[1], state=SKIPPED)])
-    assert board.left == 6.0
+    board = StudyProgress(plan, standings)
+    assert board.total == 3 and board.seconds_left == seconds
+    board.update([replace(standings[0], state="failed"), replace(standings[1], state=SKIPPED)])
+    assert board.seconds_left == 6.0
 
 
 CHANGED: dict[str, tuple[dict[str, Any], str]] = {
@@ -161,7 +161,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 def test_other_stages_under_the_same_name_are_refused_and_say_what_differs(case: str) -> None:
     changes, said = CHANGED[case]
     with pytest.raises(InputError) as error:
-        record.gone_on_with(staged(**changes), staged())
+        record.resumed_study(staged(**changes), staged())
     assert said in str(error.value)
 
 
@@ -193,7 +193,7 @@ def here(monkeypatch) -> None:
         return Played((resume if verb == "resume" else begin)(run, device=device).trainer.run)
 
     monkeypatch.setattr(runner, "spawn", spawn)
-    monkeypatch.setattr(ablate, "measured", plan_of)
+    monkeypatch.setattr(ablate, "measure_plan", make_plan)
 
 
 def undone(path: Path) -> bool:
@@ -248,6 +248,6 @@ def test_killed_between_and_in_its_stages_a_study_ends_as_if_undisturbed(tmp_pat
 
 def test_where_nothing_failed_a_cell_without_stages_stands_as_it_did(tmp_path) -> None:
     cells = tiny_study().cells()
-    standings = look_at_all(cells, directories("tiny", cells, tmp_path))
+    standings = cell_statuses(cells, cell_directories("tiny", cells, tmp_path))
     assert [standing.state for standing in standings] == [ABSENT] * 4
     assert all(isinstance(standing, CellStatus) and not standing.reason for standing in standings)

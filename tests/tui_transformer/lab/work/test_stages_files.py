@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import InputError
-from tui_transformer.lab.work.study import Stage, Study, Variant, chain, read_study
+from tui_transformer.lab.work.study import Stage, Study, Variant, read_study, stage_chain
 
 PRETRAIN = Stage("pretrain", changes={"train.steps": 30, "data.corpus_seed": 7})
 FINETUNE = Stage("finetune", "pretrain", {"train.steps": 10})
@@ -22,7 +22,7 @@ def test_each_seed_of_a_variant_goes_through_its_stages_and_the_last_one_is_call
     cells = study().cells()
     names = ["s.a.pretrain.s1", "s.a.s1", "s.scratch.s1", "s.a.pretrain.s2", "s.a.s2", "s.scratch.s2"]
     assert [cell.name for cell in cells] == names
-    assert [cell.after for cell in cells] == ["", names[0], "", "", names[3], ""]
+    assert [cell.parent_cell for cell in cells] == ["", names[0], "", "", names[3], ""]
     assert [cell.stage for cell in cells[:3]] == ["pretrain", "", ""]
     assert [cell.config.train.init_from for cell in cells[:3]] == [None, "s.a.pretrain.s1@best", None]
     assert [cell.config.train.steps for cell in cells[:3]] == [30, 10, 10]
@@ -60,11 +60,11 @@ def test_a_stage_may_be_what_a_preset_changes_and_its_own_changes_win(tmp_path) 
 
 def test_what_starts_from_a_stage_that_a_variant_leaves_out_starts_where_that_does() -> None:
     stages = (Stage("one"), Stage("two", "one@last"), Stage("three", "two"))
-    assert [(stage.name, *stage.parent) for stage in chain(stages, ())] == [
+    assert [(stage.name, *stage.parent) for stage in stage_chain(stages, ())] == [
         *(("one", "", ""), ("two", "one", "last"), ("three", "two", "best")),
     ]
-    assert [stage.parent for stage in chain(stages, ("one", "three"))] == [("", ""), ("one", "last")]
-    assert [stage.parent for stage in chain(stages, ("three",))] == [("", "")]
+    assert [stage.parent for stage in stage_chain(stages, ("one", "three"))] == [("", ""), ("one", "last")]
+    assert [stage.parent for stage in stage_chain(stages, ("three",))] == [("", "")]
 
 
 def test_a_study_in_stages_written_down_is_read_back_equal(tmp_path) -> None:
@@ -77,11 +77,11 @@ def test_a_study_in_stages_written_down_is_read_back_equal(tmp_path) -> None:
 def test_the_run_it_started_from_may_have_been_renamed_and_not_be_another_checkpoint() -> None:
     cell = study().cells()[1]
     ran = cell.config.model_copy(update={"train": cell.config.train.model_copy(update={"init_from": "mine@best"})})
-    assert cell.differs(ran) == {}
+    assert cell.config_differences(ran) == {}
     other = ran.model_copy(update={"train": ran.train.model_copy(update={"init_from": "mine@last"})})
-    assert list(cell.differs(other)) == ["train.init_from"]
+    assert list(cell.config_differences(other)) == ["train.init_from"]
     anew = ran.model_copy(update={"train": ran.train.model_copy(update={"init_from": None})})
-    assert list(cell.differs(anew)) == ["train.init_from"]
+    assert list(cell.config_differences(anew)) == ["train.init_from"]
 
 
 WRONG = {

@@ -19,10 +19,10 @@ from tui_transformer.lab.work.study import (
     Study,
     Variant,
     base_tables,
-    chain,
     find_study,
     read_study,
     shipped_studies,
+    stage_chain,
 )
 
 STAGED = ["biographies", "biographies-characters", "report-birthplaces"]
@@ -52,7 +52,7 @@ def test_the_shipped_studies_are_legal_and_no_presets() -> None:
         assert (
             found.description
             and len(found.cells())
-            == sum(len(chain(found.stages, variant.stages)) for variant in found.variants) * len(found.seeds)
+            == sum(len(stage_chain(found.stages, variant.stages)) for variant in found.variants) * len(found.seeds)
             and (found.seeds_given or found.seeds == SEEDS)
         )
 
@@ -109,7 +109,7 @@ def test_variants_share_their_batches_and_where_shapes_agree_their_first_weights
     for _, group in by_seed:
         configs = [cell.config for cell in group]
         task = make_task(configs[0], None)
-        first = [task.batches(task.resolved(c, "", 1), torch.device("cpu")).batch(3, 0) for c in configs]
+        first = [task.batches(task.resolve_config(c, "", 1), torch.device("cpu")).batch(3, 0) for c in configs]
         assert all(torch.equal(batch.inputs[0], first[0].inputs[0]) for batch in first)
         models = [dict(build_model(c.model, 70, c.seed).named_parameters()) for c in configs]
         for model in models[1:]:
@@ -255,10 +255,10 @@ def test_a_run_is_held_to_what_its_cell_asks_for_and_not_to_what_its_start_fille
     asked = {"optimizer.warmup": "1 epochs", "data.corpus_size": 20_000, "evaluation.stride": 1000, "train.epochs": 1}
     found = study(changes=asked)
     cell = found.cells()[0]
-    ran = make_task(cell.config, None).resolved(cell.config, "", 1)
-    assert ran != cell.config and cell.differs(ran) == {}
+    ran = make_task(cell.config, None).resolve_config(cell.config, "", 1)
+    assert ran != cell.config and cell.config_differences(ran) == {}
     other = study(changes={**asked, "optimizer.lr": 1e-3}).cells()[0]
-    assert other.differs(ran) == {"optimizer.lr": (1e-2, 1e-3)}
+    assert other.config_differences(ran) == {"optimizer.lr": (1e-2, 1e-3)}
 
 
 def test_shipped_studies_are_inside_the_folder_that_the_wheel_takes() -> None:

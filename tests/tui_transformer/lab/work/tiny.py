@@ -14,7 +14,7 @@ from engine.config.keys import flatten
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tui_transformer.lab.work.runner import left_behind
+from tui_transformer.lab.work.runner import orphaned_processes
 from tui_transformer.lab.work.study import Study, Variant
 
 VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))
@@ -65,7 +65,7 @@ def attempts(runs: Path) -> dict[str, tuple[str, int]]:
 
 def at_work(runs: Path) -> dict[Path, int]:
     """Processes that train runs of the folder."""
-    return left_behind(runs / f"tiny.{v.name}.s{seed}" for v in VARIANTS for seed in (1, 2))
+    return orphaned_processes(runs / f"tiny.{v.name}.s{seed}" for v in VARIANTS for seed in (1, 2))
 
 
 @contextmanager

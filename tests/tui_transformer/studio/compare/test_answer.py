@@ -34,7 +34,7 @@ async def test_without_an_answer_the_best_runs_are_drawn_and_it_says_why(root) -
         variant(root, name, f"model.n_heads={i}", scored={"context": 64 * i})
     async with Open(root, answer=True) as studio:
         await studio.until(lambda: "no two runs can be compared" in studio.text and "near" in studio.text)
-        assert len(studio.pane.selection.runs) == 2 and not studio.pane.chosen_runs
+        assert len(studio.pane.selection.runs) == 2 and not studio.pane.selected_runs
         await studio.until(lambda: studio.app.query_one(CompareCharts).size.height >= 9 and "┬" in studio.text)
 
 
@@ -77,10 +77,10 @@ async def test_s_turns_to_the_next_study_and_then_to_the_runs_of_none(root) -> N
 async def test_what_is_drawn_of_itself_is_no_selection(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
-        assert studio.pane.selection.runs and not studio.pane.chosen_runs
-        assert len(studio.pane.what_is_reported().entries) == 15  # the whole study
+        assert studio.pane.selection.runs and not studio.pane.selected_runs
+        assert len(studio.pane.report_selection().entries) == 15  # the whole study
         await studio.press("space")
-        assert studio.pane.chosen_runs
+        assert studio.pane.selected_runs
 
 
 async def test_variants_appear_as_their_runs_finish_until_somebody_selects(root) -> None:
@@ -104,9 +104,9 @@ async def test_a_click_in_the_legend_and_h_hide_a_curve_and_show_it_again(root) 
         await studio.until(lambda: "a global" in legend())
         line = legend()
         await studio.pilot.click("#compare-curves", offset=(line.index("a global") - curves.region.x, 0))
-        await studio.until(lambda: charts.hidden == {0} and "a ×" in studio.text)
+        await studio.until(lambda: charts.hidden_slots == {0} and "a ×" in studio.text)
         await studio.press("home", "Z")
-        await studio.until(lambda: not charts.hidden and "a ×" not in studio.text)
+        await studio.until(lambda: not charts.hidden_slots and "a ×" not in studio.text)
 
 
 async def test_z_gives_one_chart_all_the_room_and_escape_takes_it_back(root) -> None:
@@ -116,10 +116,10 @@ async def test_z_gives_one_chart_all_the_room_and_escape_takes_it_back(root) -> 
         await studio.until(lambda: "are worse" in studio.text and "a global" in studio.text)
         before = charts.size.height
         await studio.press("z")
-        await studio.until(lambda: charts.size.height > before + 5 and not charts.two)
+        await studio.until(lambda: charts.size.height > before + 5 and not charts.shows_both)
         assert "Study  " in studio.text and "are worse" not in studio.text
         await studio.press("escape")
-        await studio.until(lambda: charts.size.height == before and charts.two)
+        await studio.until(lambda: charts.size.height == before and charts.shows_both)
 
 
 async def test_the_line_between_is_moved_by_keys_and_by_mouse(root) -> None:

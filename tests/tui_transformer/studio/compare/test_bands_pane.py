@@ -23,8 +23,8 @@ async def selected(studio: Open, *runs: str) -> CompareCharts:
 
 
 def variants(charts: CompareCharts) -> dict[str, int]:
-    drawn = charts._of
-    assert drawn is not None and drawn.means
+    drawn = charts._drawn
+    assert drawn is not None and drawn.shows_means
     return {group.label: len(group.runs) for _, group in drawn.groups}
 
 
@@ -84,7 +84,7 @@ async def test_a_seed_that_trains_on_lengthens_the_band(root) -> None:
         assert any("seed 2 ends at step 1,000" in note for note in charts._curves._drawing.made.notes)
         with (root / "attention.global.s2" / "metrics.jsonl").open("a") as file:
             file.write(lines([validation_record(1200, 2000)]))
-        studio.pane.look_now(root / "attention.global.s2")
+        studio.pane.reread_run(root / "attention.global.s2")
         await studio.until(lambda: charts._curves._drawing.made.drawn[0].curve.x[-1] == 1200)
 
 

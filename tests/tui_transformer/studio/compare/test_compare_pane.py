@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.config.measures import probe
+from engine.config.measures import probe_measure
 from engine.runs.reader import RunReader
 from tests.calls import calls
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
@@ -19,11 +19,11 @@ from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tests.tui_transformer.studio.train.test_train_pane import drag
 from tui_transformer.lab.analysis.charts.forest import ForestLayout, forest
-from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
+from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED_COLUMNS, setting_column, short_names
 from tui_transformer.lab.analysis.entry import LAST
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.group_columns import mean_column, verdict_column
-from tui_transformer.lab.analysis.sentences import answer_sentences
+from tui_transformer.lab.analysis.sentences import conclusion_sentences
 from tui_transformer.lab.analysis.view import View
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
@@ -31,7 +31,7 @@ from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.shared.chart import Chart
-from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -62,14 +62,14 @@ class Open:
         self.pilot = await self._test.__aenter__()
         self.pane = self.app.query_one(ComparePane)
         self.table = self.app.query_one(RunTable)
-        await self.until(lambda: self.pane._looked)
-        take = self.pane._take
+        await self.until(lambda: self.pane._has_scanned)
+        take = self.pane._apply
 
         def counted(*look: Any) -> bool:
             self._looks += 1
             return take(*look)
 
-        self.pane._take = counted
+        self.pane._apply = counted
         if not self._answer:
             await self.pilot.press("f", "X")
             self.pane.selection.baseline = None
@@ -145,8 +145,8 @@ async def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
 
 async def test_the_app_opens_nothing_while_the_pane_is_not_seen(root, monkeypatch) -> None:
     variant(root, "a")
-    looked, look = [], Folder.look
-    monkeypatch.setattr(Folder, "look", lambda *given: looked.append(given) or look(*given))
+    looked, look = [], RunsFolder.scan
+    monkeypatch.setattr(RunsFolder, "scan", lambda *given: looked.append(given) or look(*given))
     app = Studio(runs_dir=root, device="cpu")
     async with app.run_test() as pilot:
         await pilot.press("2")
@@ -236,7 +236,7 @@ async def test_keys_are_heard_while_no_run_is_shown_and_go_to_the_table_after(ro
         await studio.press("slash")
         await studio.type("badge:inert")
         await studio.press("enter", "E")
-        assert not isinstance(studio.app.screen, Ask)  # there is nothing to export
+        assert not isinstance(studio.app.screen, ChoiceDialog)  # there is nothing to export
         await studio.press("escape")
         assert len(studio.names) == 8 and studio.table.has_focus
 
@@ -246,7 +246,7 @@ async def test_keys_go_to_the_first_runs_when_they_come(root) -> None:
         await studio.until(lambda: "nothing to compare" in studio.text)
         study(root)
         await studio.until(lambda: len(studio.names) == 8)
-        await studio.until(lambda: studio.pane._forest.list.has_focus)
+        await studio.until(lambda: studio.pane._forest.forest_list.has_focus)
         await studio.press("f", "X", "space")
         assert studio.table.has_focus and len(studio.pane.selection.runs) == 1
 
@@ -258,7 +258,7 @@ async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> 
         assert studio.names == sorted(studio.names) and studio.pane.current().name == "no-pe"
         await studio.press("O")
         assert studio.names == sorted(studio.names, reverse=True) and "run↓" in studio.text
-        place = studio.table.layout_of.places[1]
+        place = studio.table.current_layout.places[1]
         await studio.pilot.click("TableHead", offset=(place.start + 1, 0))
         losses = [row.entry.last for row in studio.pane.shown.rows]
         assert losses == sorted(losses) and studio.pane.current().name == "no-pe"
@@ -280,7 +280,7 @@ async def test_every_column_can_be_reached_with_the_arrows(root) -> None:
     async with Open(root, size=(80, 24)) as studio:
         seen = set()
         for _ in range(60):
-            seen |= {place.index for place in studio.table.layout_of.places}
+            seen |= {place.index for place in studio.table.current_layout.places}
             await studio.pilot.press("right")
         assert seen == set(range(len(studio.pane.shown.columns)))
         await studio.press("A")
@@ -293,7 +293,7 @@ async def test_the_head_says_how_many_more_columns_there_are(root) -> None:
         heads = []
         for _ in range(8):
             head = studio.text.splitlines()[studio.app.query_one(TableHead).region.y]
-            more = studio.table.layout_of.more
+            more = studio.table.current_layout.columns_beyond
             assert not more or re.search(rf"› {more} more( columns?)?: →|{more} ›|›", head.rstrip()[-24:])
             heads.append(head)
             await studio.press("right")
@@ -341,7 +341,7 @@ async def test_a_note_and_tags_are_written_and_shown(root) -> None:
         await studio.press("ctrl+s")
         await studio.until(lambda: RunReader(root / "wide").notes.text == "wider\nnot better")
         await studio.press("g")
-        assert isinstance(studio.app.screen, AskText)
+        assert isinstance(studio.app.screen, TextDialog)
         await studio.type("big, odd")
         await studio.press("enter")
         await studio.until(lambda: RunReader(root / "wide").notes.tags == ("big", "odd"))
@@ -475,9 +475,9 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.press("enter")
         assert studio.names == ["baseline", "no-pe"]
         await studio.press("E")
-        assert isinstance(studio.app.screen, Ask)
+        assert isinstance(studio.app.screen, ChoiceDialog)
         await studio.press("enter")
-        assert isinstance(studio.app.screen, AskText)
+        assert isinstance(studio.app.screen, TextDialog)
         await studio.press("enter")
         await studio.until(lambda: studio.said("2 runs written to"))
         rows = (tmp_path / "comparison.csv").read_text().splitlines()
@@ -498,7 +498,7 @@ async def test_a_place_that_cannot_be_written_is_said_before_it_is_tried(root) -
         studio.app.screen.query_one("Input").value = "/no/such/folder/x.csv"
         await studio.until(lambda: "there is no folder /no/such/folder" in studio.text)
         await studio.press("enter")
-        assert isinstance(studio.app.screen, AskText)
+        assert isinstance(studio.app.screen, TextDialog)
 
 
 async def test_the_pane_is_measured_again_when_the_terminal_changes(root) -> None:
@@ -521,10 +521,10 @@ async def test_five_hundred_runs_are_answered_in_a_second_and_filter_in_a_twenti
         (root / f"run-{i}" / "config.toml").write_text(text)
 
     def answered() -> None:
-        look = Folder(root).look()
-        (answer,) = View().answers(look.entries, look.studies, None, "")
+        look = RunsFolder(root).scan()
+        (answer,) = View().conclusions(look.entries, look.studies, None, "")
         layout = ForestLayout(forest(answer), 110)
-        assert len(look.entries) == 500 and layout.head() and layout.row(0) and list(answer_sentences(answer))
+        assert len(look.entries) == 500 and layout.head() and layout.row(0) and list(conclusion_sentences(answer))
 
     assert (cost := calls(answered)) < 2_000_000, cost
     async with Open(root) as studio:
@@ -579,7 +579,7 @@ async def test_titles_and_badges_say_what_they_mean(root) -> None:
     async with Open(root, size=(200, 50)) as studio:
         head, table = studio.app.query_one(TableHead), studio.table
         columns = [column.key for column in studio.pane.shown.columns]
-        starts = {columns[place.index]: place.start for place in table.layout_of.places}
+        starts = {columns[place.index]: place.start for place in table.current_layout.places}
         await studio.pilot.hover(head, offset=(starts["best"], 0))
         assert str(head.tooltip) == "The lowest validation loss so far. Click: sort by it."
         leaky = next(row for row in studio.pane.shown.rows if "LEAK" in row.entry.badges)
@@ -591,10 +591,10 @@ async def test_titles_and_badges_say_what_they_mean(root) -> None:
 
 
 def test_every_column_is_explained_and_a_setting_by_its_sentence() -> None:
-    assert all(column.explained.endswith(".") for column in FIXED.values())
-    assert EXPLAINED.keys() <= {*FIXED, "variant", "n", "rank"}
-    assert setting("model.n_heads").explained.startswith("model.n_heads: ")
-    recall = verdict_column(probe("recall<110"))
+    assert all(column.explained.endswith(".") for column in FIXED_COLUMNS.values())
+    assert EXPLAINED.keys() <= {*FIXED_COLUMNS, "variant", "n", "rank"}
+    assert setting_column("model.n_heads").explained.startswith("model.n_heads: ")
+    recall = verdict_column(probe_measure("recall<110"))
     assert recall.explained.startswith("Near recall, under 110 characters back: how often the model is right about who")
     assert "in a filter: recall<110" in recall.explained and recall.title == "near recall verdict"
     assert mean_column(LAST).explained.endswith("; the cell also gives the 95 % interval.")

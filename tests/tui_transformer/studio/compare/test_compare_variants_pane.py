@@ -15,9 +15,9 @@ from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import SIZES, Open, root
 from tui_transformer.lab.analysis.entry import LAST, read_entry
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.analysis.view import VARIANTS, Options, View
+from tui_transformer.lab.analysis.view import VARIANTS, View, ViewOptions
 from tui_transformer.studio.compare.pages import DetailPage
-from tui_transformer.studio.shared.dialog import Ask
+from tui_transformer.studio.shared.dialog import ChoiceDialog
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
 
@@ -126,12 +126,12 @@ async def test_variants_are_sorted_and_exported_as_they_are_shown(root, tmp_path
     monkeypatch.chdir(tmp_path)
     attention(root)
     async with Open(root) as studio:
-        place = studio.table.layout_of.places[2]
+        place = studio.table.current_layout.places[2]
         await studio.pilot.click("TableHead", offset=(place.start + 1, 0))
         losses = [row.entry.mean(LAST).mean for row in studio.pane.shown.rows]
         assert losses == sorted(losses) and "last↑" in studio.text
         await studio.press("E")
-        assert isinstance(studio.app.screen, Ask)
+        assert isinstance(studio.app.screen, ChoiceDialog)
         await studio.press("enter", "enter")
         await studio.until(lambda: studio.said("5 variants written"))
         with (tmp_path / "comparison.csv").open() as file:
@@ -175,7 +175,7 @@ def test_five_hundred_runs_by_variant_are_arranged_while_nobody_waits(tmp_path: 
         for i in range(0, 500, 5)
         for seed in seeds
     )
-    view, options = View(), Options(by=VARIANTS, baseline=runs[0].path)
+    view, options = View(), ViewOptions(by=VARIANTS, baseline=runs[0].path)
     assert len(view.arrange(runs, options).rows) == 100
     changed = (*runs[:333], replace(runs[333], step=3), *runs[334:])
     took = [

@@ -8,19 +8,19 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.data.known import CORPORA, names_of
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
-from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary
+from tui_transformer.lab.design.draft import Draft, allowed_values, cost, vocabulary
 from tui_transformer.studio.design.corpus_preview import corpus_key, preview_corpus
 
 
 def test_corpora_of_documents_are_offered() -> None:
-    assert set(names_of("documents")) <= set(values_of("data.corpus"))
+    assert set(names_of("documents")) <= set(allowed_values("data.corpus"))
 
 
 @pytest.mark.parametrize("kind", ["span-corruption", "question-answer"])
 def test_an_objective_on_documents_brings_its_corpus_along(kind) -> None:
-    way = Draft.of("demo").way("objective.kind", kind)
+    way = Draft.from_preset("demo").changes_to_allow("objective.kind", kind)
     assert way == {"objective.kind": kind, "data.corpus": "biographies"}
-    assert not Draft.of("demo").with_changes(way).problem
+    assert not Draft.from_preset("demo").with_changes(way).problem
 
 
 @pytest.mark.parametrize(("name", "people"), [("biographies", 300), ("biographies-named", None), ("biographies", 20)])
@@ -29,7 +29,7 @@ def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_cor
     texts = list(load_corpus(DocumentCorpus, data).texts())
     for kind, tokenizer in (("words", WordTokenizer), ("characters", CharacterTokenizer)):
         tokens, at_most = KINDS[CORPORA[name].kind].vocabularies[name](data)[kind]
-        found = tokenizer.of(texts).vocab_size
+        found = tokenizer.from_texts(texts).vocab_size
         assert found < tokens if at_most else found == tokens
 
 

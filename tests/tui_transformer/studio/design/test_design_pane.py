@@ -21,10 +21,10 @@ from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.dialogs import TomlPage, which_number, which_setting
+from tui_transformer.studio.design.dialogs import TomlPage, number_dialog, setting_dialog
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.switches import BY_KEY, Switches
-from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog
 from tui_transformer.studio.shared.line_list import SearchLine
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
@@ -40,9 +40,9 @@ class App(Studio):
 
     def __init__(self, runs_dir: Path, panes: tuple[str, ...] = ("design",)) -> None:
         super().__init__(runs_dir=runs_dir, device="cpu", panes=panes)
-        self.asked: list[DesignPane.Launch] = []
+        self.asked: list[DesignPane.LaunchRequested] = []
 
-    def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+    def on_design_pane_launch_requested(self, event: DesignPane.LaunchRequested) -> None:
         event.prevent_default()
         self.asked.append(event)
 
@@ -55,7 +55,7 @@ class App(Studio):
         return said(self)
 
     @property
-    def pane(self) -> DesignPane:
+    def current_pane(self) -> DesignPane:
         return self.query_one(DesignPane)
 
 
@@ -101,9 +101,9 @@ async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[i
         await pilot.pause()
         words = " ".join(app.text.replace("│", " ").split())
         assert "last 16 keys" in words or "self-attention, window" in words
-        assert app.pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
+        assert app.current_pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
         await pilot.press("U")
-        assert app.pane.draft.changes == {} and "108,352" in app.text
+        assert app.current_pane.draft.changes == {} and "108,352" in app.text
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -125,30 +125,30 @@ async def test_what_cannot_be_chosen_says_why_and_what_else_it_takes(app: App) -
         await go_to(pilot, "model.architecture")
         await pilot.press("enter")
         await pilot.pause()
-        assert isinstance(app.screen, Ask)
+        assert isinstance(app.screen, ChoiceDialog)
         options = app.screen.query_one(OptionList).options
         assert [option.disabled for option in options] == [False, True, False, True, False]
         assert "perplexity near 1" in app.text and "encoder, with objective.kind = masked" in app.text
         await pilot.press("down", "enter")
         await pilot.pause()
-        config = app.pane.draft.config
+        config = app.current_pane.draft.config
         assert (config.model.architecture, config.objective.kind) == (
             "encoder",
             "masked",
-        ) and not app.pane.draft.problem
+        ) and not app.current_pane.draft.problem
 
 
 async def test_arrows_pass_over_what_cannot_be(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("alibi")
+        app.current_pane.choose("alibi")
         await pilot.pause()
         await go_to(pilot, "model.attention")
         for _ in range(4):
             await pilot.press("right")
-            assert app.pane.draft.config.model.attention != "linear"
+            assert app.current_pane.draft.config.model.attention != "linear"
         await go_to(pilot, "model.architecture")
         await pilot.press("right")
-        assert app.pane.draft.changes.keys() <= {"model.attention"}
+        assert app.current_pane.draft.changes.keys() <= {"model.attention"}
         lines = (line.split("││")[1].strip() for line in app.text.splitlines() if "││" in line)
         assert "architecture has no other valid value; press enter to see why" in " ".join(lines)
 
@@ -157,15 +157,15 @@ async def test_a_number_is_typed_in_its_place(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "optimizer.lr")
         await pilot.press("1", "e", "minus", "4")
-        assert app.pane.draft.changes == {} and "1e-4" in app.text
+        assert app.current_pane.draft.changes == {} and "1e-4" in app.text
         await pilot.press("enter")
         await pilot.pause()
-        assert app.pane.draft.changes == {"optimizer.lr": 1e-4}
+        assert app.current_pane.draft.changes == {"optimizer.lr": 1e-4}
         await pilot.press("9", "9", "escape")
-        assert app.pane.draft.changes == {"optimizer.lr": 1e-4}
+        assert app.current_pane.draft.changes == {"optimizer.lr": 1e-4}
         await pilot.press("9", "x", "enter")
         await pilot.pause()
-        assert app.pane.draft.changes == {"optimizer.lr": 1e-4} and "valid number" in app.text
+        assert app.current_pane.draft.changes == {"optimizer.lr": 1e-4} and "valid number" in app.text
 
 
 async def test_what_cannot_be_trained_says_so_and_is_not_launched(app: App) -> None:
@@ -186,7 +186,7 @@ async def test_enter_never_launches_and_f5_does(app: App) -> None:
         await pilot.pause()
         assert [event.how for event in app.asked] == ["usual", "process", "queue"]
         first = app.asked[0]
-        assert first.config == app.pane.draft.config
+        assert first.config == app.current_pane.draft.config
         assert first.command == f"tui-transformer run --preset demo --device cpu --runs-dir {app.runs_dir}"
 
 
@@ -195,14 +195,14 @@ async def test_searching_filters_as_one_types_and_changes_wait_for_the_way_back(
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
         await search(pilot, "alibi")
-        assert "win16" not in app.text and app.pane.draft.preset.name == "alibi"
+        assert "win16" not in app.text and app.current_pane.draft.preset.name == "alibi"
         await pilot.press("down", "down")
-        assert app.pane.draft.preset.name == "report-encoder-alibi"
+        assert app.current_pane.draft.preset.name == "report-encoder-alibi"
         await pilot.press("slash", "escape")
         await pilot.pause()
-        app.pane.choose("demo")
+        app.current_pane.choose("demo")
         await pilot.pause()
-        assert app.query_one(Input).value == "" and app.pane.draft.changes == {"model.n_layers": 1}
+        assert app.query_one(Input).value == "" and app.current_pane.draft.changes == {"model.n_layers": 1}
         await search(pilot, "zzzz")
         assert "no preset matches" in app.text
 
@@ -212,63 +212,63 @@ async def test_another_base_and_any_key(app: App) -> None:
         await pilot.press("B")
         await pilot.pause()
         assert "demo is a base preset" in app.said
-        app.pane.choose("win16")
+        app.current_pane.choose("win16")
         await pilot.pause()
         await pilot.press("B")
         await pilot.pause()
-        assert isinstance(app.screen, Ask)
+        assert isinstance(app.screen, ChoiceDialog)
         can_be = [answer.value for answer in app.screen._answers if not answer.why_not]
         wanted, at = ([one.base for one in can_be].index(name) for name in ("copy", "demo"))
         await pilot.press(*["up"] * (at - wanted), "enter")
         await pilot.pause()
-        assert app.pane.draft.name == "win16@copy"
+        assert app.current_pane.draft.name == "win16@copy"
         await pilot.press("U", "e", "m", "B")
         await pilot.pause()
-        assert isinstance(app.screen, AskText) and "write KEY=VALUE" not in app.text  # it is still being typed
+        assert isinstance(app.screen, TextDialog) and "write KEY=VALUE" not in app.text  # it is still being typed
         await pilot.press("enter")
         await pilot.pause()
-        assert isinstance(app.screen, AskText) and "write KEY=VALUE" in app.text
+        assert isinstance(app.screen, TextDialog) and "write KEY=VALUE" in app.text
         await fill_in(pilot, "model.rope_base=5e4")
-        assert app.pane.draft.changes == {"model.rope_base": 50000.0}
+        assert app.current_pane.draft.changes == {"model.rope_base": 50000.0}
 
 
 async def test_undo_and_redo_take_one_change_each(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "model.n_layers")
         await pilot.press("left", "right", "right", "u")
-        assert app.pane.draft.changes == {}
+        assert app.current_pane.draft.changes == {}
         await pilot.press("u")
-        assert app.pane.draft.changes == {"model.n_layers": 1}
+        assert app.current_pane.draft.changes == {"model.n_layers": 1}
         await pilot.press("ctrl+r", "ctrl+r")
-        assert app.pane.draft.changes == {"model.n_layers": 3}
+        assert app.current_pane.draft.changes == {"model.n_layers": 3}
         await pilot.press("U", "u")  # a reset is a change like any other
-        assert app.pane.draft.changes == {"model.n_layers": 3}
+        assert app.current_pane.draft.changes == {"model.n_layers": 3}
         await pilot.press("ctrl+r", "ctrl+r")
-        assert app.pane.draft.changes == {} and "nothing to redo" in app.said
+        assert app.current_pane.draft.changes == {} and "nothing to redo" in app.said
 
 
 async def test_a_one_change_preset_lands_on_the_demo_and_its_base_is_a_switch(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("rope")
+        app.current_pane.choose("rope")
         await pilot.pause()
-        assert app.pane.draft.name == "rope@demo" and "rope ●" not in app.text
+        assert app.current_pane.draft.name == "rope@demo" and "rope ●" not in app.text
         await go_to(pilot, "base")
         assert "‹ demo ›" in app.text
         await pilot.press("left")
-        assert app.pane.draft.base != "demo" and not app.pane.draft.problem
+        assert app.current_pane.draft.base != "demo" and not app.current_pane.draft.problem
         await pilot.press("enter")
         await pilot.pause()
-        assert isinstance(app.screen, Ask) and "≈" in app.text
+        assert isinstance(app.screen, ChoiceDialog) and "≈" in app.text
 
 
 async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("no-pe")
+        app.current_pane.choose("no-pe")
         await pilot.pause()
-        app.pane._show(app.pane.draft.with_base("baseline"))
+        app.current_pane._show(app.current_pane.draft.with_base("baseline"))
         await pilot.press("f5")
         await pilot.pause()
-        assert isinstance(app.screen, Ask) and app.asked == []
+        assert isinstance(app.screen, ChoiceDialog) and app.asked == []
         labels = [answer.label.split(" (")[0] for answer in app.screen._answers]
         assert labels[:2] == ["Train it at this size", "Apply the same change to demo instead"]
         assert labels[-1] == "Cancel" and "background" in labels[2]
@@ -282,10 +282,10 @@ async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app
 
 async def test_a_change_that_its_base_has_already_is_trained_under_the_bases_name(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("rope")
+        app.current_pane.choose("rope")
         await until(pilot, lambda: "the same settings as demo: f5 trains demo itself" in app.text)
         assert "train demo  " in app.text
-        app.pane._show(app.pane.draft.with_change("model.n_heads", 2))
+        app.current_pane._show(app.current_pane.draft.with_change("model.n_heads", 2))
         await until(pilot, lambda: "train demo-rope-heads2  " in app.text)
 
 
@@ -312,7 +312,7 @@ async def test_layers_that_differ_are_drawn_each_for_its_layers(app, size: tuple
         await pilot.press("e")
         await fill_in(pilot, 'model.layers=["window", "global none", "sparse"]')
         await pilot.pause()
-        assert app.pane.draft.config.model.layers == ("window", "global none", "sparse")
+        assert app.current_pane.draft.config.model.layers == ("window", "global none", "sparse")
         assert "self-attention in layer" in app.text
         await pilot.press("e")
         await fill_in(pilot, 'model.layers=["windw"]')
@@ -338,14 +338,14 @@ ALREADY = {  # typed so far → what is said of it; nothing where typing on may 
 
 @pytest.mark.parametrize("typed", ALREADY)
 def test_what_is_still_being_typed_is_wrong_only_where_typing_on_cannot_mend_it(typed: str) -> None:
-    asked = which_setting(Draft.of("demo"))
+    asked = setting_dialog(Draft.from_preset("demo"))
     said = asked._hopeless(typed)
     assert (ALREADY[typed] in said) if ALREADY[typed] else said == ""
 
 
 def test_a_number_that_is_still_being_typed_is_not_wrong_yet() -> None:
-    asked = which_number(Draft.of("demo"), BY_KEY["model.n_heads"])
-    assert asked._wrong("3") and not asked._hopeless("3") and asked._hopeless("three")
+    asked = number_dialog(Draft.from_preset("demo"), BY_KEY["model.n_heads"])
+    assert asked._find_problem("3") and not asked._hopeless("3") and asked._hopeless("three")
 
 
 async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: App) -> None:
@@ -353,8 +353,8 @@ async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: 
         await go_to(pilot, "model.n_layers")
         await pilot.press("left", "ctrl+s")
         await fill_in(pilot, "mine")
-        assert "your own" in app.text and app.pane.draft.path == own_files.preset_file("mine")
-        assert app.pane.draft.changes == {} and app.pane.draft.config.model.n_layers == 1
+        assert "your own" in app.text and app.current_pane.draft.path == own_files.preset_file("mine")
+        assert app.current_pane.draft.changes == {} and app.current_pane.draft.config.model.n_layers == 1
         await pilot.press("ctrl+s")
         await fill_in(pilot, "mine")
         assert "already" in app.text
@@ -371,7 +371,7 @@ async def test_the_toml_and_the_command_are_copied(app: App) -> None:
         await pilot.pause()
         assert isinstance(app.screen, TomlPage) and "n_layers = 2" in app.text
         await pilot.press("C")
-        assert app.clipboard == app.pane.draft.toml()
+        assert app.clipboard == app.current_pane.draft.toml()
 
 
 async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeypatch) -> None:
@@ -382,7 +382,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
     async def measured(command: list[str], told: Callable[[str], None]) -> Benchmark:
         return fit
 
-    monkeypatch.setattr("tui_transformer.lab.design.processes.measure", measured)
+    monkeypatch.setattr("tui_transformer.lab.design.processes.run_check", measured)
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: "(68 ms per step)" in app.text)
@@ -414,7 +414,7 @@ async def test_poison_reaches_no_screen(app: App, tmp_path) -> None:
     (folder / "wr\x07ong.toml").write_text('x\x1b = "\\u001b[2J')
     async with app.run_test(size=(160, 70)) as pilot:
         await search(pilot, "not[/bold]")
-        await until(pilot, lambda: app.pane.draft.path is not None and "[red]line[/red]" in app.text)
+        await until(pilot, lambda: app.current_pane.draft.path is not None and "[red]line[/red]" in app.text)
         await pilot.press("enter", "t")
         await pilot.pause()
         for shown in (app.text, app.screen_stack[0].title or ""):
@@ -429,15 +429,15 @@ async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app:
         await pilot.press("enter", *["a", "space", *"text"], "enter")
         await fill_in(pilot, "nowhere.txt")
         await until(pilot, lambda: "cannot be read" in app.said)
-        assert app.pane.draft.changes == {}
+        assert app.current_pane.draft.changes == {}
         text = tmp_path / "own.txt"
         text.write_text("to be or not to be\n" * 500)
         await pilot.press("enter", *["a", "space", *"text"], "enter")
         await fill_in(pilot, str(text))
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
-        assert app.pane.draft.changes == {"data.corpus": str(text)} and "parameters" in app.text
+        assert app.current_pane.draft.changes == {"data.corpus": str(text)} and "parameters" in app.text
         text.unlink()
-        app.pane._corpora.clear()
+        app.current_pane._corpora.clear()
         await go_to(pilot, "seed")
         await pilot.press("right")
         await until(pilot, lambda: "✗ corpus" in app.text)
@@ -450,8 +450,8 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
     monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(mirror.parent))
     monkeypatch.setenv("TUI_TRANSFORMER_DATA", str(tmp_path / "nothing"))
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.data_dir = tmp_path / "data"
-        app.pane.choose("shakespeare-cpu")
+        app.current_pane.data_dir = tmp_path / "data"
+        app.current_pane.choose("shakespeare-cpu")
         await until(pilot, lambda: "ctrl+d  downloads it (at most 2 MB)" in app.text)
         assert "tiny-shakespeare is not on this machine" in app.text
         await pilot.press("f5")
@@ -468,7 +468,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         async def fetched(corpus: str, data_dir: Path) -> None:
             fetch(remote, data_dir)
 
-        monkeypatch.setattr(processes, "fetch", fetched)  # the process would check its SHA-256
+        monkeypatch.setattr(processes, "fetch_corpus", fetched)  # the process would check its SHA-256
         await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said
@@ -499,7 +499,7 @@ async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:
         await go_to(pilot, "model.attention")
         places = set()
         for kind in ("global", "window", "sparse", "linear"):
-            app.pane._show(app.pane.draft.with_change("model.attention", kind))
+            app.current_pane._show(app.current_pane.draft.with_change("model.attention", kind))
             await until(pilot, lambda kind=kind: f"self-attention, {kind}" in app.text)
             lines = app.text.splitlines()
             places.add(next(i for i, line in enumerate(lines) if "     0       8" in line))
@@ -542,6 +542,10 @@ async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_pres
         await pilot.press("2")
         assert app.query_one("#panes").current == "design" and app.focused is app.query_one(Switches)
         await pilot.press("escape")  # what was typed is undone
-        assert app.pane.draft is not None and not app.pane.draft.changes and app.focused is app.query_one(Switches)
+        assert (
+            app.current_pane.draft is not None
+            and not app.current_pane.draft.changes
+            and app.focused is app.query_one(Switches)
+        )
         await pilot.press("escape", "2")
         await until(pilot, lambda: app.query_one("#panes").current == "train")

@@ -33,9 +33,9 @@ class App(Studio):
 
     def __init__(self, data_dir: Path | None) -> None:
         super().__init__(runs_dir=Path("runs"), data_dir=data_dir, device="cpu", panes=("design",))
-        self.asked: list[DesignPane.Launch] = []
+        self.asked: list[DesignPane.LaunchRequested] = []
 
-    def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+    def on_design_pane_launch_requested(self, event: DesignPane.LaunchRequested) -> None:
         event.prevent_default()
         self.asked.append(event)
 
@@ -49,7 +49,7 @@ class App(Studio):
         return said(self)
 
     @property
-    def pane(self) -> DesignPane:
+    def current_pane(self) -> DesignPane:
         return self.screen_stack[0].query_one(DesignPane)
 
 
@@ -107,7 +107,7 @@ async def test_the_switches_of_translations_are_there_for_translations_only(app:
     async with app.run_test(size=TALL) as pilot:
         await pilot.pause()
         assert not shown_keys(app) & (TRANSLATIONS_OWN | {"# evaluation"})
-        app.pane.choose("multi30k")
+        app.current_pane.choose("multi30k")
         await until(pilot, lambda: shown_keys(app) >= TRANSLATIONS_OWN)
         assert "model.n_encoder_layers" in shown_keys(app)
         await go_to(pilot, "data.tokenizer")
@@ -118,7 +118,7 @@ async def test_the_switches_of_translations_are_there_for_translations_only(app:
 @pytest.mark.parametrize("size", [SMALL, MEDIUM, LARGE])
 async def test_pairs_and_an_upper_bound_of_the_parameters_are_shown(app: App, size: tuple[int, int]) -> None:
     async with app.run_test(size=(size[0], 120)) as pilot:  # high enough for all that the width shows
-        app.pane.choose("multi30k")
+        app.current_pane.choose("multi30k")
         await until(pilot, lambda: "7,579,392" in app.text)
         assert ("at most" if size != SMALL else "≤ 7,579,392") in app.text
         await until(pilot, lambda: "Two men are" in app.text and "Zwei Männer" in app.text)
@@ -126,17 +126,17 @@ async def test_pairs_and_an_upper_bound_of_the_parameters_are_shown(app: App, si
 
 async def test_characters_of_pairs_are_counted_before_their_model_is(app: App) -> None:
     async with app.run_test(size=TALL) as pilot:
-        app.pane.choose("multi30k")
-        await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
+        app.current_pane.choose("multi30k")
+        await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
         await go_to(pilot, "data.tokenizer")
         await pilot.press("right")
         await until(pilot, lambda: re.search(r"(?<!at most )(?<![\d,])[\d,]+ parameters", app.text) is not None)
-        joint = app.pane.draft.cost(app.pane._corpus(app.pane.draft).characters).vocabulary
+        joint = app.current_pane.draft.cost(app.current_pane._corpus(app.current_pane.draft).characters).vocabulary
         assert joint.sources is None
         await go_to(pilot, "data.shared_vocabulary")
         await pilot.press("right")
-        await until(pilot, lambda: app.pane._corpus(app.pane.draft) is not None)
-        apart = app.pane.draft.cost(app.pane._corpus(app.pane.draft).characters).vocabulary
+        await until(pilot, lambda: app.current_pane._corpus(app.current_pane.draft) is not None)
+        apart = app.current_pane.draft.cost(app.current_pane._corpus(app.current_pane.draft).characters).vocabulary
         assert 3 < apart.sources < apart.tokens <= joint.tokens
 
 
@@ -148,14 +148,18 @@ async def test_a_translation_is_one_choice_away_and_says_what_comes_with_it(app:
         wanted = "↳ translation, with data.corpus = "
         assert any(line.startswith(wanted) for line in labels(app))
         await choose(pilot, "↳ translation")
-        config = app.pane.draft.config
-        assert config.task.name == "translation" and not app.pane.draft.problem and len(app.pane.draft.changes) == 2
+        config = app.current_pane.draft.config
+        assert (
+            config.task.name == "translation"
+            and not app.current_pane.draft.problem
+            and len(app.current_pane.draft.changes) == 2
+        )
 
 
 async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: App) -> None:
     async with app.run_test(size=TALL) as pilot:
-        app.pane.choose("multi30k")
-        await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
+        app.current_pane.choose("multi30k")
+        await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
         await go_to(pilot, "data.corpus")
         await pilot.press("enter")
         await pilot.pause()
@@ -167,7 +171,7 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
             < seen.index("'playlets' contains plain text")
         )
         await choose(pilot, "tatoeba-en-de")
-        assert app.pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
+        assert app.current_pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
         await until(pilot, lambda: "is not on this machine" in app.text)
         await pilot.press("f5")
         assert app.asked == [] and "ctrl+d downloads it" in app.said
@@ -183,21 +187,21 @@ async def test_sentence_pairs_of_ones_own_are_read_before_they_are_taken(app: Ap
         await pilot.pause()
 
     async with app.run_test(size=TALL) as pilot:
-        app.pane.choose("multi30k")
-        await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
+        app.current_pane.choose("multi30k")
+        await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
         (tmp_path / "text.txt").write_text("no tab\n" * 50)
         await name(str(tmp_path / "text.txt"))
         await until(pilot, lambda: "one column" in app.said)
-        assert app.pane.draft.changes == {}
+        assert app.current_pane.draft.changes == {}
         table(tmp_path / "own.tsv", 50)
         await name("own.tsv#2,1")
         await until(pilot, lambda: "45 pairs to train on" in app.text)
-        assert app.pane.draft.changes == {"data.corpus": f"{tmp_path}/own.tsv#2,1"}
+        assert app.current_pane.draft.changes == {"data.corpus": f"{tmp_path}/own.tsv#2,1"}
         (tmp_path / "a.en").write_text("".join(f"the dog {i}\n" for i in range(40)))
         (tmp_path / "a.de").write_text("".join(f"der Hund {i}\n" for i in range(40)))
         await name("a.en, a.de")
         await until(pilot, lambda: "36 pairs to train on" in app.text)
-        assert app.pane.draft.changes == {"data.corpus": f"{tmp_path}/a.en,{tmp_path}/a.de"}
+        assert app.current_pane.draft.changes == {"data.corpus": f"{tmp_path}/a.en,{tmp_path}/a.de"}
 
 
 async def test_large_pairs_are_not_read_beside_the_screen(app: App, tmp_path, monkeypatch) -> None:
@@ -205,9 +209,9 @@ async def test_large_pairs_are_not_read_beside_the_screen(app: App, tmp_path, mo
     monkeypatch.setattr("tui_transformer.studio.design.corpus_preview.LARGEST_PAIRS", 1_000)
     async with app.run_test(size=TALL) as pilot:
         for corpus in ("multi30k", str(tmp_path / "own.tsv")):
-            app.pane.choose("multi30k")
-            await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
-            app.pane._show(app.pane.draft.with_change("data.corpus", corpus))
+            app.current_pane.choose("multi30k")
+            await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
+            app.current_pane._show(app.current_pane.draft.with_change("data.corpus", corpus))
             await until(pilot, lambda: TOO_LARGE in app.text)
             assert "✗" not in app.text and "7,579,392" in app.text
 
@@ -216,9 +220,9 @@ async def test_poison_in_pairs_reaches_no_screen(app: App, tmp_path) -> None:
     lines = "".join(f"\x1b]0;x\x07 [red]a[/red] {i}\t\u202eb \x9b31m {i}\n" for i in range(60))
     (tmp_path / "poison.tsv").write_text(lines, encoding="utf-8")
     async with app.run_test(size=TALL) as pilot:
-        app.pane.choose("multi30k")
-        await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
-        app.pane._show(app.pane.draft.with_change("data.corpus", str(tmp_path / "poison.tsv")))
+        app.current_pane.choose("multi30k")
+        await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
+        app.current_pane._show(app.current_pane.draft.with_change("data.corpus", str(tmp_path / "poison.tsv")))
         await until(pilot, lambda: "54 pairs to train on" in app.text)
         assert "[red]a[/red]" in app.text
         assert not set(app.text) & set("\x1b\x07\x9b\u202e")
@@ -236,6 +240,6 @@ async def test_the_engine_s_own_check_measures_a_translation(app: App, tmp_path)
         "train.batch_tokens": 256,
         "train.threads": 1,
     }
-    draft = Draft.of("multi30k").with_changes(small)
+    draft = Draft.from_preset("multi30k").with_changes(small)
     fit = await Benchmarks("cpu", tmp_path / "data").measure(draft)
     assert fit.seconds_per_step > 0 and fit.verdicts and all(verdict.verdict == "ok" for verdict in fit.verdicts)

@@ -18,15 +18,15 @@ from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.dialogs import Ticks, TomlPage
+from tui_transformer.studio.design.dialogs import PresetChecklist, TomlPage
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.study_builder import StudyBuilder
-from tui_transformer.studio.shared.dialog import Ask, AskText, Read
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog, TextScreen
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -53,20 +53,20 @@ class App(Studio):
         return said(self)
 
     @property
-    def pane(self) -> DesignPane:
+    def current_pane(self) -> DesignPane:
         return self.query_one(DesignPane)
 
     @property
     def names(self) -> list[str]:
         """The variants of the study that is shown."""
         assert isinstance(self.screen, StudyBuilder)
-        return [line.variant.name for line in self.screen._draft.kept]
+        return [line.variant.name for line in self.screen._draft.included_lines]
 
 
 @pytest.fixture(autouse=True)
 def five_seeds(monkeypatch) -> None:
     """Five seeds are proposed, however slow the machine."""
-    monkeypatch.setattr("tui_transformer.lab.design.study_draft.LONG", math.inf)
+    monkeypatch.setattr("tui_transformer.lab.design.study_draft.LONG_SECONDS", math.inf)
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ def started(monkeypatch) -> list[Study]:
         return f"{study.name} runs" + (", as measured" if plan is not None else "")
 
     async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
-        each = {variant.name: Price(seconds=100.0) for variant in study.variants}
+        each = {variant.name: RunCost(seconds=100.0) for variant in study.variants}
         known = {"seconds": 450.0, "disk_bytes": 5_000_000, "measured": True, "jobs": 2, "threads": 1}
         return Estimate(prices=each, **known, devices=("cpu",))
 
-    monkeypatch.setattr(processes, "start", start)
-    monkeypatch.setattr(processes, "plan", plan)
+    monkeypatch.setattr(processes, "start_study", start)
+    monkeypatch.setattr(processes, "plan_study", plan)
     return found
 
 
@@ -111,7 +111,7 @@ async def fill_in(pilot: Pilot, key: str, text: str) -> None:
     """Press a key that asks for a line, write it, and accept it."""
     await pilot.press(key)
     await pilot.pause()
-    assert isinstance(pilot.app.screen, AskText)
+    assert isinstance(pilot.app.screen, TextDialog)
     pilot.app.screen.query_one(Input).value = text
     await pilot.press("enter")
     await pilot.pause()
@@ -136,11 +136,11 @@ async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[in
 
 async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("alibi")
+        app.current_pane.choose("alibi")
         await opened(pilot)
         await pilot.press("P")
         await pilot.pause()
-        assert isinstance(app.screen, Ticks)
+        assert isinstance(app.screen, PresetChecklist)
         names = [overlay.variant.name for overlay in app.screen._offered]
         assert names.index("linear") > names.index("win16")
         await pilot.press("end", "space")
@@ -189,7 +189,7 @@ async def test_a_shipped_study_is_taken_with_what_it_expects(launching: App, sta
         await opened(pilot)
         await pilot.press("L")
         await pilot.pause()
-        assert isinstance(app.screen, Ask)
+        assert isinstance(app.screen, ChoiceDialog)
         await pilot.press("enter")
         await pilot.pause()
         assert "ablate --study attention --seeds 5" in app.text
@@ -219,7 +219,7 @@ async def test_a_study_that_cannot_be_started_says_why(launching: App, monkeypat
     async def start(study: Study, place: processes.LaunchTarget, plan: Estimate | None) -> str:
         raise InputError("study 'x' was \x1b[31mstarted otherwise")
 
-    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "start_study", start)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -234,13 +234,13 @@ async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App)
         await fill_in(pilot, "v", "model.n_heads=2")
         await pilot.press("escape")
         await pilot.pause()
-        app.pane._show(app.pane.draft.with_change("model.n_layers", 1))
+        app.current_pane._show(app.current_pane.draft.with_change("model.n_layers", 1))
         builder = await opened(pilot)
         assert app.names == ["demo", "n_heads-2"] and "demo with changes" in app.text and "58,336" in app.text
         assert builder._draft.study.changes == {"model.n_layers": 1}
         await pilot.press("escape")
         await pilot.pause()
-        app.pane.choose("win16")
+        app.current_pane.choose("win16")
         await pilot.pause()
         await opened(pilot)
         assert app.names == ["demo-win16"] and "a study of win16" in app.text
@@ -249,7 +249,7 @@ async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App)
 async def test_a_design_that_cannot_be_trained_has_no_study(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
-        app.pane._show(app.pane.draft.with_change("model.n_heads", 3))
+        app.current_pane._show(app.current_pane.draft.with_change("model.n_heads", 3))
         await pilot.press("v")
         await pilot.pause()
         assert not isinstance(app.screen, StudyBuilder) and "not divisible by 3 heads" in app.said
@@ -260,22 +260,22 @@ async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None
         builder = await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2,8,3")
         await pilot.press("down", "p")
-        assert builder._draft.held_against == "n_heads-2" and "◆ n_heads-2" in app.text
+        assert builder._draft.effective_baseline == "n_heads-2" and "◆ n_heads-2" in app.text
         assert "n_heads = 4" in app.text
         await pilot.press("down", "down")
         assert "is left out" in app.text and "not divisible by 3 heads" in app.text
         await pilot.press("p")
-        assert "cannot be trained" in app.said and builder._draft.held_against == "n_heads-2"
+        assert "cannot be trained" in app.said and builder._draft.effective_baseline == "n_heads-2"
         await pilot.press("delete")
         assert "✗" not in app.text and app.names == ["demo", "n_heads-2", "n_heads-8"]
         await pilot.press("up", "delete")
-        assert app.names == ["demo", "n_heads-8"] and builder._draft.held_against == "demo"
+        assert app.names == ["demo", "n_heads-8"] and builder._draft.effective_baseline == "demo"
 
 
 async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
-        fits, draft = app.pane._benchmarks, app.pane.draft
+        fits, draft = app.current_pane._benchmarks, app.current_pane.draft
         fits._known[fits._key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -319,7 +319,7 @@ async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing
             raise InputError("out of memory")
         return f"{study.name} runs"
 
-    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "start_study", start)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -348,7 +348,7 @@ async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App,
         await asyncio.sleep(60)
         return Estimate()
 
-    monkeypatch.setattr(processes, "plan", plan)
+    monkeypatch.setattr(processes, "plan_study", plan)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -373,7 +373,7 @@ async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app
         assert read_study(path) == builder._draft.study and "once saved" not in app.text
         await pilot.press("plus", "ctrl+s")
         await pilot.pause()
-        assert isinstance(app.screen, Ask) and "already" in app.text
+        assert isinstance(app.screen, ChoiceDialog) and "already" in app.text
         await pilot.press("enter")
         await pilot.pause()
         assert len(read_study(path).seeds) == 5
@@ -431,7 +431,9 @@ async def test_every_key_is_in_the_help(app: App) -> None:
         await opened(pilot)
         await pilot.press("question_mark")
         await pilot.pause()
-        assert isinstance(app.screen, Read) and "study-launch f5" in app.text and "remove this variant" in app.text
+        assert (
+            isinstance(app.screen, TextScreen) and "study-launch f5" in app.text and "remove this variant" in app.text
+        )
 
 
 async def test_poison_reaches_no_screen(app: App) -> None:

@@ -14,7 +14,7 @@ from tests.tui_transformer.studio.at_rest import rest, take
 from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, studio
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.work.plan import Price
+from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.studio.design import own_files
 
 
@@ -56,11 +56,11 @@ async def test_a_study_of_heads(stored, size) -> None:
 async def test_a_shipped_study(stored, size, monkeypatch) -> None:
     async def plan(*_: object) -> Estimate:
         each = {"global": 340.0, "win16": 305.0, "sparse": 352.0, "linear": 520.0}
-        prices = {name: Price(seconds=seconds, parameters=108_288) for name, seconds in each.items()}
+        prices = {name: RunCost(seconds=seconds, parameters=108_288) for name, seconds in each.items()}
         known = {"seconds": 2275.0, "disk_bytes": 50_188_416, "measured": True, "jobs": 2, "threads": 1}
         return Estimate(prices=prices, **known, devices=("cpu",))
 
-    monkeypatch.setattr(processes, "plan", plan)
+    monkeypatch.setattr(processes, "plan_study", plan)
     await stored.of(studio("design"), size, *SHIPPED, "m", of=BUILDER)
 
 
@@ -105,7 +105,7 @@ async def test_a_measurement_that_failed(stored, monkeypatch) -> None:
         await asyncio.sleep(0)
         raise InputError("corpus 'tiny-shakespeare' is not on this machine; tui-transformer data fetch gets it")
 
-    monkeypatch.setattr(processes, "plan", plan)
+    monkeypatch.setattr(processes, "plan_study", plan)
     await stored.of(studio("design"), SMALL, *HEADS, "m", of=BUILDER)
 
 

@@ -16,7 +16,7 @@ def showing(preset: str, *keys: str, at: str = "") -> tuple[Step, ...]:
     """Choose a preset, go to one of its switches, and press keys."""
 
     async def choose(pilot: Pilot) -> None:
-        pilot.app.pane.choose(preset)
+        pilot.app.current_pane.choose(preset)
 
     return (choose, *([partial(go_to, key=at)] if at else []), *keys)
 

@@ -5,7 +5,7 @@ import threading
 from tests.tui_transformer.fake_writer import FakeWriter
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tests.tui_transformer.studio.playground.test_playground_pane import answered, app, fakes, opened, runs, type_line
-from tui_transformer.studio.shared.dialog import Read
+from tui_transformer.studio.shared.dialog import TextScreen
 
 __all__ = ["app", "fakes", "runs"]  # fixtures
 
@@ -21,7 +21,7 @@ async def test_a_beam_decodes_what_was_typed_and_lists_the_best(app, fakes) -> N
         assert "beam 5" in said(app) and "answer 2 of 5" not in shown(app)
         await type_line(pilot, "/nbest 3")
         await until(pilot, lambda: all(f"  {-n / 2:.3f}  answer {n} of 5" in shown(app) for n in (1, 2, 3)))
-        assert found._first.written == "answer 1 of 5" and found._first.pieces[0].probability is not None
+        assert found._first.answer_text == "answer 1 of 5" and found._first.answer_tokens[0].probability is not None
         await type_line(pilot, "/alpha 1.5")
         await until(pilot, lambda: writer.asked[-1][1]["alpha"] == 1.5)
         await type_line(pilot, "/beam 2")
@@ -30,7 +30,7 @@ async def test_a_beam_decodes_what_was_typed_and_lists_the_best(app, fakes) -> N
         await type_line(pilot, "/nbest 20")
         await until(pilot, lambda: "answer 8 of 20" in shown(app) and "and 12 more" in shown(app))
         await type_line(pilot, "/help")
-        assert isinstance(app.screen, Read) and "/beam 20" in shown(app) and "translated" in shown(app)
+        assert isinstance(app.screen, TextScreen) and "/beam 20" in shown(app) and "translated" in shown(app)
 
 
 async def test_a_model_that_does_not_translate_has_no_beam(app, fakes) -> None:
@@ -79,11 +79,11 @@ async def test_a_text_that_is_not_continued_sets_nothing(app, fakes) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         await type_line(pilot, "/alpha 1.5")
-        found._own.clear()  # as for another run
+        found._user_settings.clear()  # as for another run
         found.action_mode("surprise")
         await type_line(pilot, "I see. → Ich sehe.")
         await until(pilot, lambda: found.session.history[-1:] == ["I see. → Ich sehe."])
-        assert not any(found._own.values())
+        assert not any(found._user_settings.values())
 
 
 async def test_escape_ends_a_search(app, fakes) -> None:

@@ -9,9 +9,9 @@ import pytest
 from engine.config.schema import RunConfig
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.play.writers import Writers
-from tui_transformer.lab.work.launch import Training, enqueue
-from tui_transformer.studio.playground.column import pieces_of
+from tui_transformer.lab.play.writers import WriterCache
+from tui_transformer.lab.work.launch import TrainingThread, enqueue
+from tui_transformer.studio.playground.column import stream_batches
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 
 STEPS = 250
@@ -27,8 +27,8 @@ CONFIG = RunConfig.model_validate(
 MEASURED = ("loss", "grad_norm")
 
 
-def begin(runs: Path, name: str) -> Training:
-    training = Training("begin", enqueue(CONFIG, runs_dir=runs, name=name, command=""), device="cpu")
+def begin(runs: Path, name: str) -> TrainingThread:
+    training = TrainingThread("begin", enqueue(CONFIG, runs_dir=runs, name=name, command=""), device="cpu")
     training.start()
     return training
 
@@ -49,8 +49,8 @@ async def test_a_training_has_the_same_bits_beside_an_answer_that_is_written(tmp
     how = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
     beside = begin(tmp_path, "beside")
     while beside.alive:
-        writer = await in_engine_thread(lambda: Writers("cpu").get(played, "best"))  # loading is beside it too
-        async for pieces in pieces_of(writer, "the", how):
+        writer = await in_engine_thread(lambda: WriterCache("cpu").get(played, "best"))  # loading is beside it too
+        async for pieces in stream_batches(writer, "the", how):
             written += len(pieces)
         await in_engine_thread(lambda writer=writer: writer.surprise("the gate is barred"))
         await in_engine_thread(lambda writer=writer: writer.attention("the gate", "", 1, 1))

@@ -15,14 +15,14 @@ from tests.calls import calls
 from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until
-from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
+from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, CommandPrompt
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground import pane as playground
-from tui_transformer.studio.playground.likeliest import Likeliest
-from tui_transformer.studio.playground.lines import stepped
+from tui_transformer.studio.playground.likeliest import TokenAlternatives
+from tui_transformer.studio.playground.lines import next_value
 from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
-from tui_transformer.studio.shared.dialog import Ask, AskText, Read
-from tui_transformer.studio.shared.keys import PANES
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog, TextScreen
+from tui_transformer.studio.shared.keys import PANE_BINDINGS
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -38,7 +38,7 @@ async def type_line(pilot: Pilot, line: str) -> None:
 @pytest.fixture
 def fakes(monkeypatch) -> FakeWriters:
     found = FakeWriters()
-    monkeypatch.setattr(playground, "Writers", lambda device: found)
+    monkeypatch.setattr(playground, "WriterCache", lambda device: found)
     return found
 
 
@@ -64,7 +64,7 @@ def pane(app: Studio) -> PlaygroundPane:
 
 
 async def opened(pilot: Pilot) -> PlaygroundPane:
-    if pilot.app.pane != "playground":
+    if pilot.app.current_pane != "playground":
         await pilot.press("4")
     found = pane(pilot.app)
     await until(pilot, lambda: found._first.writer is not None and not found._first.busy and found._line.has_focus)
@@ -74,7 +74,7 @@ async def opened(pilot: Pilot) -> PlaygroundPane:
 async def answered(pilot: Pilot, line: str = "the gate") -> PlaygroundPane:
     await type_line(pilot, line)
     found = pane(pilot.app)
-    await until(pilot, lambda: all(one.pieces and not one.busy for one in found.columns))
+    await until(pilot, lambda: all(one.answer_tokens and not one.busy for one in found.columns))
     return found
 
 
@@ -87,13 +87,13 @@ async def test_the_whole_way_through_with_two_runs(runs, fakes, monkeypatch) -> 
         found = await opened(pilot)
         assert "win16" in shown(app) and "step 2,000" in shown(app)  # the newest by itself
         await pilot.press("escape", "plus")
-        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
         found._line.focus()
         await answered(pilot, "the gate")
         first, second = found.columns
-        assert first.whole.startswith("the gate is barred") and second.written == first.written
+        assert first.full_text.startswith("the gate is barred") and second.answer_text == first.answer_text
         assert first.writer.asked == second.writer.asked == [("the gate", found.session.settings)]
         await pilot.press("escape", "a")
         await until(pilot, lambda: "layer 1 of 2, head 1 of 4" in shown(app) and "▸" in shown(app))
@@ -102,7 +102,7 @@ async def test_the_whole_way_through_with_two_runs(runs, fakes, monkeypatch) -> 
         await pilot.press("S")
         await until(pilot, lambda: "perplexity" in shown(app))
         await pilot.press("C")
-        assert copied == [first.whole]
+        assert copied == [first.full_text]
         await pilot.press("2")
         assert app.query_one("#panes", ContentSwitcher).current == "train"
 
@@ -111,10 +111,10 @@ async def test_two_runs_share_a_small_terminal_and_a_hint_takes_no_room_from_the
     async with app.run_test(size=(80, 24)) as pilot:
         found = await opened(pilot)
         await pilot.press("escape", "plus")
-        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
-        likeliest = app.query_one(Likeliest)
+        likeliest = app.query_one(TokenAlternatives)
         await until(pilot, lambda: likeliest.outer_size.height == 2)
         heights = [column.outer_size.height for column in found.columns]
         found._line.focus()
@@ -131,15 +131,20 @@ async def test_the_token_under_the_cursor_tells_its_alternatives(app) -> None:
         await pilot.press("escape", "home", *["right"] * 8)
         await until(pilot, lambda: "token ␣" in shown(app))
         column = found._active
-        assert column.at == 0 and "sampled at" in shown(app) and "0.004" in shown(app) and "cut off" in shown(app)
+        assert (
+            column.cursor_index == 0
+            and "sampled at" in shown(app)
+            and "0.004" in shown(app)
+            and "cut off" in shown(app)
+        )
         await pilot.press("end")
         await type_line(pilot, "/alternatives")  # from anywhere to the most surprising one
-        after = sorted(piece.probability for piece in column.pieces)
-        assert column.pieces[column.at].probability == after[0]
+        after = sorted(piece.probability for piece in column.answer_tokens)
+        assert column.answer_tokens[column.cursor_index].probability == after[0]
         await pilot.press("exclamation_mark")
-        assert column.pieces[column.at].probability == after[1]
+        assert column.answer_tokens[column.cursor_index].probability == after[1]
         await type_line(pilot, "/alternatives 1")
-        assert column.pieces[column.at].probability == after[0]
+        assert column.answer_tokens[column.cursor_index].probability == after[0]
 
 
 async def test_enter_on_an_alternative_goes_on_from_it(app) -> None:
@@ -148,13 +153,13 @@ async def test_enter_on_an_alternative_goes_on_from_it(app) -> None:
         found = await answered(pilot)
         column = found._first
         await pilot.press("escape", "home", *["right"] * 12)  # the fifth that was written
-        await until(pilot, lambda: column.at == 4)
-        kept, other = column.written[:4], column.pieces[4].alternatives[1].text
+        await until(pilot, lambda: column.cursor_index == 4)
+        kept, other = column.answer_text[:4], column.answer_tokens[4].alternatives[1].text
         found._likeliest.focus()
         await pilot.press("down", "enter")
         await until(pilot, lambda: len(column.writer.asked) == 2 and not column.busy)
         assert column.writer.asked[1][0] == f"the gate{kept}{other}"
-        assert column.whole.startswith(f"the gate{kept}{other}") and len(column.pieces) == 90
+        assert column.full_text.startswith(f"the gate{kept}{other}") and len(column.answer_tokens) == 90
 
 
 async def test_keys_that_belong_to_the_studio_are_typed_on_the_line(runs, fakes) -> None:
@@ -185,13 +190,13 @@ async def test_escape_stops_what_is_written_and_again_takes_the_next_seed(app, f
         found = await opened(pilot)
         await type_line(pilot, "the gate")
         column = found._first
-        await until(pilot, lambda: column.writing and bool(column.pieces))
+        await until(pilot, lambda: column.writing and bool(column.answer_tokens))
         await pilot.press("escape")
         gate.set()
         await until(pilot, lambda: re.search(r"stopped after (1 token|\d+ tokens)(?!\w)", shown(app)) is not None)
-        assert len(column.pieces) < 90 and not column.writing
+        assert len(column.answer_tokens) < 90 and not column.writing
         await pilot.press("escape", "full_stop")
-        await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
+        await until(pilot, lambda: len(column.answer_tokens) == 90 and not column.busy)
         assert column.writer.asked[-1] == ("the gate", found.session.settings) and found.session.settings["seed"] == 2
         assert "the same prompt with seed 2" in said(app)
 
@@ -201,21 +206,21 @@ async def test_a_run_that_comes_beside_another_gets_its_prompt(app) -> None:
         found = await opened(pilot)
         await answered(pilot, "the gate")
         await type_line(pilot, "/vs baseline")
-        await until(pilot, lambda: len(found._second.pieces) == 90 and not found._second.busy)
+        await until(pilot, lambda: len(found._second.answer_tokens) == 90 and not found._second.busy)
         assert found._second.writer.asked == found._first.writer.asked == [("the gate", found.session.settings)]
         await type_line(pilot, "/run baseline")  # and the other way round
-        await until(pilot, lambda: len(found._first.pieces) == 90 and not found._first.busy)
-        assert found._first.given == "the gate"
+        await until(pilot, lambda: len(found._first.answer_tokens) == 90 and not found._first.busy)
+        assert found._first.prompt_text == "the gate"
 
 
 async def test_a_run_that_comes_beside_a_text_that_is_read_reads_it_too(app) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         await type_line(pilot, "/surprise to be or not")
-        await until(pilot, lambda: found._first.surprised is not None)
+        await until(pilot, lambda: found._first.scored_text is not None)
         await type_line(pilot, "/vs baseline")
-        await until(pilot, lambda: found._second.surprised is not None and not found._second.busy)
-        assert found._second.whole == "to be or not" and EACH_ITS_OWN[:30] not in shown(app)
+        await until(pilot, lambda: found._second.scored_text is not None and not found._second.busy)
+        assert found._second.full_text == "to be or not" and EACH_ITS_OWN[:30] not in shown(app)
 
 
 async def test_surprise_of_two_texts_says_that_they_are_two(app, fakes) -> None:
@@ -250,7 +255,7 @@ async def test_controls_change_by_keys_wheel_and_typing_and_the_text_follows(app
         assert (found.session.settings["temperature"], found.session.settings["top_k"]) == (0.9, 20)
         await until(pilot, lambda: found._first.writer.asked[-1][1].get("temperature") == 0.9)
         await pilot.press("right", "right", "enter")
-        assert isinstance(app.screen, AskText)
+        assert isinstance(app.screen, TextDialog)
         await pilot.press("backspace", "7", "enter")
         assert found.session.settings["seed"] == 7
         await until(pilot, lambda: found._first.writer.asked[-1][1]["seed"] == 7)
@@ -263,9 +268,9 @@ def test_steps_stay_within_bounds(name) -> None:
     for by in (-1, 1):
         at = value
         for _ in range(60):
-            at = stepped(name, at, by)
+            at = next_value(name, at, by)
             assert setting.low <= at <= setting.high and isinstance(at, setting.kind)
-    assert stepped(name, stepped(name, value, 1), -1) == pytest.approx(value)
+    assert next_value(name, next_value(name, value, 1), -1) == pytest.approx(value)
 
 
 async def test_two_runs_have_each_its_own_settings_until_one_is_set_by_hand(app, fakes) -> None:
@@ -311,10 +316,10 @@ async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
         await type_line(pilot, "/checkpoint last")
         await until(pilot, lambda: ("baseline", "last") in found._first.writers.loads)
         await type_line(pilot, "/help")
-        assert isinstance(app.screen, Read)
+        assert isinstance(app.screen, TextScreen)
         await pilot.press("escape")
         await type_line(pilot, "/history")
-        assert isinstance(app.screen, Ask)
+        assert isinstance(app.screen, ChoiceDialog)
 
 
 async def test_on_entry_the_best_finished_run_has_written_and_offers_prompts_to_try(tmp_path, fakes) -> None:
@@ -331,17 +336,19 @@ async def test_on_entry_the_best_finished_run_has_written_and_offers_prompts_to_
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         column = found._first
-        await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
+        await until(pilot, lambda: len(column.answer_tokens) == 90 and not column.busy)
         assert column.run_path.name == "best" and column.writer.asked == [("the gate", found.session.settings)]
-        assert column.at == max(range(90), key=lambda at: column.pieces[at].nats) and "sampled at" in shown(app)
+        assert column.cursor_index == max(
+            range(90), key=lambda at: column.answer_tokens[at].nats
+        ) and "sampled at" in shown(app)
         await pilot.click("#tries", offset=(shown(app).split("try  ")[1].index("my lord") + 6, 0))
-        await until(pilot, lambda: column.given == "my lord")
+        await until(pilot, lambda: column.prompt_text == "my lord")
         found._line.focus()
         await pilot.press("up", "enter")  # the first again, without the mouse
-        await until(pilot, lambda: column.given == "the gate")
+        await until(pilot, lambda: column.prompt_text == "the gate")
         await type_line(pilot, "/examples")
         await pilot.press("end", "enter")
-        await until(pilot, lambda: column.given == "\n")
+        await until(pilot, lambda: column.prompt_text == "\n")
 
 
 async def test_what_is_typed_before_the_model_is_there_comes_before_the_prompts_to_try(app, fakes) -> None:
@@ -350,7 +357,7 @@ async def test_what_is_typed_before_the_model_is_there_comes_before_the_prompts_
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("H", "e", "enter")
         fakes.gate.set()
-        await until(pilot, lambda: bool(pane(app)._first.pieces))
+        await until(pilot, lambda: bool(pane(app)._first.answer_tokens))
         assert [text for text, _ in fakes.known["win16"].asked] == ["He"]
 
 
@@ -360,8 +367,8 @@ async def test_another_checkpoint_is_asked_the_same(app, fakes) -> None:
         found = await opened(pilot)
         await answered(pilot, "my lord")
         await type_line(pilot, "/checkpoint last")
-        await until(pilot, lambda: found._first.which == "last" and len(found._first.pieces) == 90)
-        assert found._first.given == "my lord"
+        await until(pilot, lambda: found._first.checkpoint == "last" and len(found._first.answer_tokens) == 90)
+        assert found._first.prompt_text == "my lord"
 
 
 async def test_tab_completes_commands_and_elsewhere_moves_the_focus(app) -> None:
@@ -420,7 +427,7 @@ def test_every_command_is_done_or_refused_with_a_reason_in_both_places(app) -> N
     actions = PlaygroundPane(runs_dir=Path("runs")).session.actions
     for name, command in COMMANDS.items():
         assert name in own or name in actions or command.why_not["pane"]
-    assert isinstance(PlaygroundPane(runs_dir=Path("runs")).session, Prompt)
+    assert isinstance(PlaygroundPane(runs_dir=Path("runs")).session, CommandPrompt)
 
 
 async def test_a_damaged_checkpoint_and_unknown_characters_say_so_in_place(app, fakes) -> None:
@@ -443,11 +450,11 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         record(tmp_path / "runs", "fresh", state="starting", step=0)
         pane(app)._feed._scan._swept = None
-        await pane(app)._look()
+        await pane(app)._poll()
         await until(pilot, lambda: "No run has a checkpoint yet" in shown(app))
         record(tmp_path / "runs", "win16")
         pane(app)._feed._scan._swept = None
-        await pane(app)._look()
+        await pane(app)._poll()
         await until(pilot, lambda: pane(app)._first.writer is not None)
 
 
@@ -461,7 +468,7 @@ async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses
         record(tmp_path / "runs", "win16")
         found = pane(app)
         found._feed._scan._swept = None
-        await found._look()
+        await found._poll()
         await until(pilot, lambda: found._first.writer is not None)
         assert found._line.has_focus is (pressed is None)
         await pilot.press("1")
@@ -479,7 +486,7 @@ async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_
         assert fakes.loads == [("live", "last")] and "step 500" in shown(app)
         fakes.known["live"] = FakeWriter("live", 1000)
         (run / "checkpoints" / "last").write_text("step-00001000 ")
-        await found._look()
+        await found._poll()
         await until(pilot, lambda: "step 1,000" in shown(app))
         fakes.known["live"] = FakeWriter("live", 1500)
         (run / "checkpoints" / "last").write_text("step-00001500  ")
@@ -500,15 +507,15 @@ async def test_a_chosen_language_is_kept_by_a_newer_checkpoint_and_not_by_anothe
         assert column.writer.to == "nl"
         fakes.known["live"] = newer = FakeWriter("live", 1000)
         (run / "checkpoints" / "last").write_text("step-00001000 ")
-        await pane(app)._look()
+        await pane(app)._poll()
         await until(pilot, lambda: column.writer is newer)
         assert newer.to == "nl"
         await type_line(pilot, "/checkpoint best")
-        await until(pilot, lambda: column.which == "best" and column.writer is not None)
-        assert column.to == "nl"
-        column.take(other)
+        await until(pilot, lambda: column.checkpoint == "best" and column.writer is not None)
+        assert column.target_language == "nl"
+        column.load_run(other)
         await until(pilot, lambda: column.writer is not None)
-        assert column.to == column.writer.to == ""
+        assert column.target_language == column.writer.to == ""
 
 
 async def test_another_pane_can_send_runs_here(runs, fakes, tmp_path) -> None:
@@ -528,11 +535,11 @@ async def test_unusual_models_say_what_to_type_and_answer(app, fakes, kind, line
         found = await opened(pilot)
         assert fakes.known["win16"].invitation in shown(app)
         await answered(pilot, line)
-        assert found._first.whole == found._first.written and line in shown(app)
+        assert found._first.full_text == found._first.answer_text and line in shown(app)
         if kind == "copy":
             await pilot.press("escape", "a", "K")
             await until(pilot, lambda: "cross" in shown(app))
-            assert found._first.looks.crosses and found._first.at == len(found._first.written) - 1
+            assert found._first.attention.is_cross and found._first.cursor_index == len(found._first.answer_text) - 1
         else:
             await pilot.press("escape", "S")
             await until(pilot, lambda: "from both sides" in shown(app))
@@ -556,7 +563,7 @@ async def test_poison_reaches_no_cell_of_the_screen(tmp_path, fakes) -> None:
         found = await opened(pilot)
         found._line.value = f"all{POISON}"
         await pilot.press("enter")
-        await until(pilot, lambda: bool(found._first.pieces) and not found._first.busy)
+        await until(pilot, lambda: bool(found._first.answer_tokens) and not found._first.busy)
         for key in ("escape", "S", "a", "w", "exclamation_mark"):
             await pilot.press(key)
             await until(pilot, lambda: not found._first.busy)
@@ -573,8 +580,8 @@ async def test_many_lines_can_be_pasted(app) -> None:
         await pilot.pause()
         assert found._line.value == "to be↵or[2J not"
         await pilot.press("enter")
-        await until(pilot, lambda: bool(found._first.pieces))
-        assert found._first.given == "to be\nor[2J not"
+        await until(pilot, lambda: bool(found._first.answer_tokens))
+        assert found._first.prompt_text == "to be\nor[2J not"
 
 
 @pytest.mark.slow
@@ -593,13 +600,13 @@ async def test_drawing_beside_a_stream_never_holds_the_screen_for_long(app, fake
 
 
 def test_ids_and_keys_of_the_pane_are_its_own() -> None:
-    keys = [name for key in (*PANES["everywhere"], *PANES["playground"]) for name in key.key.split(",")]
+    keys = [name for key in (*PANE_BINDINGS["everywhere"], *PANE_BINDINGS["playground"]) for name in key.key.split(",")]
     assert len(set(keys)) == len(keys)
 
 
 def test_a_letter_has_one_meaning_in_all_panes() -> None:
     known: dict[str, str] = {}
-    for pane in PANES.values():
+    for pane in PANE_BINDINGS.values():
         for key in pane:
             for sign in key.key.split(","):
                 if len(sign) == 1 and sign.isalpha():
@@ -609,6 +616,6 @@ def test_a_letter_has_one_meaning_in_all_panes() -> None:
 def test_a_key_that_two_panes_share_does_the_same_in_both() -> None:
     """One id is one entry of the settings: it must not mean two things."""
     known: dict[str, tuple[str, str]] = {}
-    for pane in PANES.values():
+    for pane in PANE_BINDINGS.values():
         for key in pane:
             assert known.setdefault(key.id, (key.key, key.action)) == (key.key, key.action), key.id

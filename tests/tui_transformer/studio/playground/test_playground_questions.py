@@ -38,14 +38,14 @@ async def test_two_runs_answer_a_question_with_its_probability_and_their_attenti
     async with app.run_test(size=(200, 50)) as pilot:
         await until(pilot, "type a question")
         pane = app.query_one(PlaygroundPane)
-        pane.session.take("/run finetuned")
+        pane.session.handle_line("/run finetuned")
         await until(pilot, "finetuned", "type a question")
-        pane.session.take("/vs scratch")
+        pane.session.handle_line("/vs scratch")
         await until(pilot, "finetuned", "scratch", "step 2")
-        pane.session.take(QUESTION)
+        pane.session.handle_line(QUESTION)
         await on_screen.until(pilot, lambda: shown(pilot).count("probability ") > 2 and "; then " in shown(pilot))
-        assert all(column.given == QUESTION for column in pane.columns)
-        pane.session.take("/attention 1 3")
+        assert all(column.prompt_text == QUESTION for column in pane.columns)
+        pane.session.handle_line("/attention 1 3")
         await until(pilot, "layer 1 of 1, head 3 of 4", "⁇")
-        looks = pane._first.looks
+        looks = pane._first.attention
         assert looks is not None and looks.queries == looks.keys and "⁇" in looks.keys

@@ -25,7 +25,7 @@ WORK = {"work"}  # the group of what a model is asked for
 @pytest.fixture
 def fakes(monkeypatch) -> Iterator[FakeWriters]:
     found = FakeWriters()
-    monkeypatch.setattr(playground, "Writers", lambda device: found)
+    monkeypatch.setattr(playground, "WriterCache", lambda device: found)
     monkeypatch.setattr("tui_transformer.studio.playground.column.monotonic", lambda: 0.0)
     monkeypatch.setattr("tui_transformer.studio.playground.column.SLICE", 0.0)  # a piece at a time
     record(Path("runs"), "baseline", created="2026-11-21T01:01:00+00:00")
@@ -127,7 +127,7 @@ async def begun(pilot: Pilot[Any]) -> None:
     """Let it write forty tokens, after which it waits."""
     pane = await fill(pilot, "the gate")
     await pilot.press("enter")
-    await until(lambda: len(pane._first.pieces) == 40, "forty tokens")
+    await until(lambda: len(pane._first.answer_tokens) == 40, "forty tokens")
     await rest(pilot, but=WORK)
 
 

@@ -6,13 +6,13 @@ from rich.cells import cell_len
 
 from engine.base.clean import clean
 from tests.tui_transformer.fake_writer import POISON, WIDE
-from tui_transformer.studio.playground.token_text import Layout, cells
+from tui_transformer.studio.playground.token_text import TextLayout, cells
 
 TEXTS = st.lists(st.text(st.characters() | st.sampled_from(string.printable + WIDE + POISON), max_size=4), max_size=60)
 
 
-def laid(texts: list[str], width: int) -> Layout:
-    layout = Layout(width)
+def laid(texts: list[str], width: int) -> TextLayout:
+    layout = TextLayout(width)
     layout.extend(texts)
     return layout
 
@@ -32,7 +32,7 @@ def test_every_token_has_cells_and_every_line_fits(texts, width) -> None:
 @given(TEXTS, st.integers(4, 40), st.integers(4, 40))
 @settings(max_examples=60, deadline=None)
 def test_growing_and_another_width_come_to_the_same_lines(texts, width, before) -> None:
-    grown = Layout(before)
+    grown = TextLayout(before)
     for text in texts:
         grown.extend([text])
     grown.reflow(width)

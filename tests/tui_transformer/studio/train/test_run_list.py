@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tui_transformer.lab.records.run_view import RunRow, StudyPlace
-from tui_transformer.lab.records.study_row import StudyRow, tree
-from tui_transformer.studio.train.run_list import middle, run_line, study_line
+from tui_transformer.lab.records.study_row import StudyRow, visible_rows
+from tui_transformer.studio.train.run_list import elide_middle, run_line, study_line
 
 
 def text(parts: list[tuple[str, str]]) -> str:
@@ -29,11 +29,11 @@ def run(name: str, state: str = "finished", study: str = "", **more) -> RunRow:
     ],
 )
 def test_a_long_name_loses_its_middle(name: str, shown: str) -> None:
-    assert middle(name, 12).rstrip() == shown.rstrip() and len(middle("x" * 30, 12)) == 12
+    assert elide_middle(name, 12).rstrip() == shown.rstrip() and len(elide_middle("x" * 30, 12)) == 12
 
 
 def test_no_room_is_no_name() -> None:
-    assert middle("attention.win16.s1", 0) == ""
+    assert elide_middle("attention.win16.s1", 0) == ""
 
 
 @pytest.mark.parametrize("width", [26, 34, 44])
@@ -60,8 +60,8 @@ def test_a_study_stands_in_the_list_with_its_progress_and_its_runs_under_it() ->
     study = StudyRow(Path("runs/demo-study.study.toml"), tuple(runs), 8, eta=130.0)
     alone = run("demo")
     rows = [runs[0], alone, *runs[1:]]
-    assert tree(rows, [study], ()) == [study, alone]
-    assert tree(rows, [study], {study.path}) == [study, *runs, alone]
+    assert visible_rows(rows, [study], ()) == [study, alone]
+    assert visible_rows(rows, [study], {study.path}) == [study, *runs, alone]
     assert text(study_line(study, 34, opened=True)) == " ▾ demo-study       3/8 ▰▰▱▱ 2:10 "
     assert text(study_line(study, 26, opened=False)).startswith(" ▸ demo-study")
     away = replace(study, runs=(replace(runs[0], host="node2", device="cpu"), *runs[1:]))

@@ -12,7 +12,7 @@ import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
 
 from engine.base.errors import InputError
-from engine.runs.commands import Command, read_commands
+from engine.runs.commands import RunCommand, read_commands
 from engine.runs.reader import WAITING_FOR_SPACE
 from engine.runs.records import Origin
 from tests.tui_transformer.lab.analysis.variants import change
@@ -25,7 +25,7 @@ from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.work.record import stop_file
 from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.shared.chart import Chart
-from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.train import run_header
 from tui_transformer.studio.train.pane import TrainPane
@@ -178,7 +178,7 @@ async def test_arrows_choose_and_the_right_side_follows(root) -> None:
     everything(root)
     async with Open(root, "fresh") as studio:
         await studio.pilot.press("down")
-        await studio.until(lambda: "● running" in studio.text and "best" not in studio.pane.feed.look().problem)
+        await studio.until(lambda: "● running" in studio.text and "best" not in studio.pane.feed.poll().problem)
         assert studio.pane.chosen == root / "win16"
         await studio.pilot.press("end")
         await studio.until(lambda: "✓ finished" in studio.text)
@@ -189,10 +189,10 @@ async def test_the_choice_stays_when_the_list_changes(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         record(root, "newer", created="2027-01-01T00:00:00+00:00")
-        studio.pane.look_now()
+        studio.pane.poll_now()
         await studio.until(lambda: "newer" in studio.text)
         assert studio.pane.chosen == root / "baseline"
-        assert studio.app.query_one("#runs", LineList).at == 1
+        assert studio.app.query_one("#runs", LineList).cursor == 1
 
 
 async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
@@ -207,8 +207,8 @@ async def test_a_run_that_is_being_begun_is_starting_and_not_left_alone(root, mo
     record(root, "just-made", state="queued", step=0)
     async with Open(root, "just-made") as studio:
         await studio.until(lambda: "not started; press r" in studio.text)
-        monkeypatch.setattr(studio.pane.launches, "begins", lambda run: run == root / "just-made")
-        studio.pane.look_now()
+        monkeypatch.setattr(studio.pane.launches, "is_beginning", lambda run: run == root / "just-made")
+        studio.pane.poll_now()
         await studio.until(lambda: "loading the engine" in studio.text and "starting" in studio.text)
         assert "not started; press r" not in studio.text
 
@@ -219,7 +219,7 @@ async def test_the_chart_of_a_live_run_grows(root) -> None:
         await studio.until(lambda: "step 300" in studio.text)
         before = studio.text
         grow(run, to=900)
-        studio.pane.look_now()
+        studio.pane.poll_now()
         await studio.until(lambda: "now step 900" in studio.text or "step 900  train" in studio.text)
         assert studio.text != before and "45%" in studio.text
 
@@ -229,10 +229,10 @@ async def test_deleting_the_chosen_run_behind_its_back_chooses_another(root) -> 
         record(root, f"run-{i}", created=f"2026-01-0{i + 1}T00:00:00+00:00")
     async with Open(root, "run-1") as studio:
         shutil.rmtree(root / "run-1")
-        studio.pane.look_now()
+        studio.pane.poll_now()
         await studio.until(lambda: studio.pane.chosen == root / "run-0")
         shutil.rmtree(root)
-        studio.pane.look_now()
+        studio.pane.poll_now()
         await studio.until(lambda: "Nothing has been trained yet" in studio.text)
 
 
@@ -273,10 +273,10 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
 @pytest.mark.parametrize(
     ("run", "key", "command", "pending"),
     [
-        ("win16", "space", Command.PAUSE, "pausing…"),
-        ("t5-bias", "space", Command.CONTINUE, "continuing…"),
-        ("win16", "s", Command.STOP, "stopping…"),
-        ("win16", "ctrl+s", Command.CHECKPOINT, "saving…"),
+        ("win16", "space", RunCommand.PAUSE, "pausing…"),
+        ("t5-bias", "space", RunCommand.CONTINUE, "continuing…"),
+        ("win16", "s", RunCommand.STOP, "stopping…"),
+        ("win16", "ctrl+s", RunCommand.CHECKPOINT, "saving…"),
     ],
 )
 async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run, key, command, pending) -> None:
@@ -285,7 +285,7 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
         await studio.pilot.press(key)
         await studio.until(lambda: pending in studio.text and bool(read_commands(root / run)))
         assert read_commands(root / run) == [(1, command)]
-        state = {Command.PAUSE: "paused", Command.STOP: "stopped"}.get(command, "running")
+        state = {RunCommand.PAUSE: "paused", RunCommand.STOP: "stopped"}.get(command, "running")
         put_status(root / run, control_id=1, state=state)
         await studio.until(lambda: pending not in studio.text)
 
@@ -313,7 +313,7 @@ async def test_a_key_that_makes_no_sense_says_why(root, run, key, why) -> None:
 async def test_resume_asks_the_app(root, monkeypatch) -> None:
     everything(root)
     asked = []
-    monkeypatch.setattr(Studio, "on_resume", lambda app, event: asked.append((event.run, event.how)))
+    monkeypatch.setattr(Studio, "on_resume_requested", lambda app, event: asked.append((event.run, event.how)))
     async with Open(root, "rope-base-500") as studio:
         await studio.pilot.press("r", "f6")
         assert asked[0] == (root / "rope-base-500", "usual")
@@ -324,7 +324,7 @@ async def test_detach_hands_over_the_run_that_trains_here(root, monkeypatch) -> 
     everything(root)
     async with Open(root, "win16") as studio:
         launches = studio.pane.launches
-        monkeypatch.setattr(type(launches), "here", property(lambda self: root / "win16"))
+        monkeypatch.setattr(type(launches), "local_run", property(lambda self: root / "win16"))
         monkeypatch.setattr(launches, "hand_over", lambda: "win16 continues in the background")
         await studio.pilot.press("d")
         await studio.until(lambda: studio.said("continues in the background"))
@@ -333,11 +333,11 @@ async def test_detach_hands_over_the_run_that_trains_here(root, monkeypatch) -> 
 async def test_an_action_that_fails_is_said_and_no_longer_pending(root, monkeypatch) -> None:
     everything(root)
 
-    def refuse(run: Path, command: Command) -> None:
+    def refuse(run: Path, command: RunCommand) -> None:
         raise InputError("the disk is gone")
 
     async with Open(root, "win16") as studio:
-        monkeypatch.setattr(studio.pane.launches, "tell", refuse)
+        monkeypatch.setattr(studio.pane.launches, "send_command", refuse)
         await studio.pilot.press("space")
         await studio.until(lambda: studio.said("the disk is gone"))
         await studio.until(lambda: "pausing…" not in studio.text)
@@ -347,7 +347,7 @@ async def test_rename_keeps_the_choice(root) -> None:
     everything(root)
     async with Open(root, "baseline") as studio:
         await studio.pilot.press("n")
-        await studio.until(lambda: isinstance(studio.app.screen, AskText))
+        await studio.until(lambda: isinstance(studio.app.screen, TextDialog))
         await studio.pilot.press("ctrl+u", *"best", "enter")
         await studio.until(lambda: (root / "best").is_dir() and studio.pane.chosen == root / "best")
         assert not (root / "baseline").exists()
@@ -357,7 +357,7 @@ async def test_delete_asks_and_moves_to_the_neighbour(root) -> None:
     everything(root)
     async with Open(root, "heads2") as studio:
         await studio.pilot.press("delete")
-        await studio.until(lambda: isinstance(studio.app.screen, Ask))
+        await studio.until(lambda: isinstance(studio.app.screen, ChoiceDialog))
         await studio.pilot.press("enter")  # the first answer keeps it
         assert (root / "heads2").exists()
         await studio.pilot.press("delete", "down", "enter")
@@ -393,7 +393,7 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
         await studio.pilot.press("space")
         await studio.until(lambda: studio.said("pos: pausing 2 runs"))
         for name in ("pos.rope.s2", "pos.no-pe.s1"):
-            assert read_commands(root / name) == [(1, Command.PAUSE)]
+            assert read_commands(root / name) == [(1, RunCommand.PAUSE)]
         await studio.pilot.press("r")
         await studio.until(lambda: studio.said("nothing to resume"))
         await studio.pilot.press("n")
@@ -443,7 +443,7 @@ async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_lege
     async with Open(root, "live") as studio:
         await studio.until(lambda: "╌ other run: baseline" in studio.text)
         await studio.until(lambda: "floor:" in studio.text.replace("┈", " "))
-        about = studio.app.query_one("#chart-first", Chart)._drawing.about
+        about = studio.app.query_one("#chart-first", Chart)._drawing.explanation
         assert "ghost: baseline, the dashed line" in about and "floor: the best possible loss" in about
         assert "early on, it is normally above validation" in about
         await studio.pilot.press("question_mark")
@@ -548,7 +548,7 @@ async def test_nothing_is_drawn_while_another_pane_is_shown(root, monkeypatch) -
         drawn = []
         monkeypatch.setattr(RunCharts, "show", lambda *_: drawn.append(1))
         grow(run, to=600)
-        studio.pane.look_now()
+        studio.pane.poll_now()
         await studio.until(lambda: studio.pane.snapshot.rows[0].step == 600)
         assert not drawn and studio.pane.snapshot.view is None
 
@@ -686,7 +686,7 @@ async def test_a_badge_in_the_list_says_what_it_means(root) -> None:
 
 
 async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkeypatch) -> None:
-    monkeypatch.setattr(run_header, "now", lambda: datetime(2026, 11, 25, 23, 59, 30, tzinfo=UTC))
+    monkeypatch.setattr(run_header, "local_time", lambda: datetime(2026, 11, 25, 23, 59, 30, tzinfo=UTC))
     record(root, "win16", state="running", step=1240)
     (root / "pos.study.toml").write_text(STUDY)
     cell(root, "rope", 1)
@@ -713,7 +713,7 @@ async def test_a_study_on_other_machines_shows_its_workers_and_one_on_this_machi
         await studio.until(lambda: "1 worker: node2 cuda:0 · 5 runs waiting for a worker" in studio.text)
         await studio.pilot.press("s")
         await studio.until(lambda: stop_file(root, "pos").exists() and bool(read_commands(run)))
-    assert read_commands(run) == [(1, Command.STOP)]
+    assert read_commands(run) == [(1, RunCommand.STOP)]
 
 
 async def test_a_queued_run_says_about_when_its_turn_comes(root) -> None:

@@ -1,7 +1,7 @@
 """Charts as character cells: curves by plotext in braille dots (eight per cell), bands, levels, marks, grid, axes.
 
-A cell has a style by name, which the screen's theme defines. `Canvas` places everything, so that a point, its mark and
-a level at its height share a cell. Points are thinned to what the columns can show: a million cost no more than a few.
+A cell has a style by name, which the screen's theme defines. `ChartCanvas` places everything, so a point, its mark and
+a level at its height share a cell. Points are decimated: a million cost no more than a few.
 """
 
 import math
@@ -18,7 +18,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from engine.base.language import tr
-from tui_transformer.lab.formatting import short
+from tui_transformer.lab.formatting import si_number
 
 Cell = tuple[str, str]  # a character, the name of its style; "" right of a character that is two columns wide
 Span = tuple[float, float]  # of x, from the lower end to the higher
@@ -35,7 +35,7 @@ TURN = 2  # columns that each of several lines has in turn, where they cover eac
 AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
 EARLY = 0.15  # share of the steps that are the initial fall
-DWARFS = 2.5  # it is cut off if it is as many times higher than the rest
+CUT_RATIO = 2.5  # the initial fall is cut off if it is this many times higher than the rest
 
 
 def cells_of(text: str, style: str) -> list[Cell]:
@@ -57,7 +57,7 @@ class Points(Protocol):
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """Points to join. `dots`: mark points too, so that the line is told from others without colours.
 
     Lines that share take turns, column by column, in cells that several of them cross; of others, the last is on top.
@@ -70,7 +70,7 @@ class Line:
     dashed: bool = False
     dash: int = 1  # columns of a dash
     label: str = ""
-    shares: bool = False
+    takes_turns: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Canvas:
+class ChartCanvas:
     cells: list[list[Cell]]  # rows from the top, each as wide as the chart
     margin: int  # columns left of the lines
     rows: int  # of the lines
@@ -131,11 +131,11 @@ class Canvas:
 
     def height_of(self, y: float) -> float:
         """Return y's place between the lowest row (0) and the highest (1), or beyond them."""
-        return (_of(y, self.log) - self.bottom) / (self.top - self.bottom)
+        return (_to_axis(y, self.log) - self.bottom) / (self.top - self.bottom)
 
 
 def draw(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     *,
     width: int,
     height: int,
@@ -148,9 +148,9 @@ def draw(
     also_x: Sequence[float] = (),  # y values that must also be visible, as far as `top` allows
     also_y: Sequence[float] = (),
     span: Span | None = None,  # draw only this part of x, and as much of y as the lines need there
-) -> Canvas | None:
+) -> ChartCanvas | None:
     """Draw lines, the last on top; None if there is nothing to draw, or no room."""
-    of_y = partial(_of, log=log)
+    of_y = partial(_to_axis, log=log)
     own_line = height >= ROOM_FOR_AXIS
     rows = height - (2 if own_line else 1)
     shown = [line for line in lines if len(line.x)]
@@ -163,7 +163,7 @@ def draw(
         low_x = 0.0
     whole = low_x, high_x if high_x > low_x else low_x + 1.0
     seen = shown
-    if span is not None and (part := [cut for line in shown if (cut := part_of(line, span)).x]):
+    if span is not None and (part := [cut for line in shown if (cut := clip_line(line, span)).x]):
         seen, top, (low_x, high_x) = part, math.inf, span
         marks = [mark for mark in marks if low_x <= mark.x <= high_x]
     within = [min(y, top) for line in seen for y in (min(line.y), max(line.y))]
@@ -178,7 +178,7 @@ def draw(
         labelled = _log_labels(low_y, high_y, rows)
     else:
         labelled, high_y = _even_labels(low_y, high_y, rows)
-    canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log, whole=whole)
+    canvas = ChartCanvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log, whole=whole)
     levels = [level for level in levels if seen is shown or 0 <= canvas.row_of(level.y) < rows]
     labels: dict[int, Cell] = {}  # by row
     for y, text in zip(labelled, _numbers(labelled), strict=True):
@@ -208,12 +208,12 @@ def draw(
     for level in reversed(levels):
         row = canvas.row_of(level.y)
         if 0 <= row < rows:
-            cells[row][margin:] = [(ACROSS, level.style)] * (width - margin)
+            cells[row][margin:] = [(HORIZONTAL_SIGN, level.style)] * (width - margin)
     _trace(canvas, seen)
     for line in shown:
         if line.dots:
             inside = [(x, y) for x, y in zip(line.x, line.y, strict=True) if low_x <= x <= high_x]
-            points = list(zip(*thin(*columns_of(inside), width), strict=True))[::-1]  # the newest is always marked
+            points = list(zip(*decimate(*columns_of(inside), width), strict=True))[::-1]  # the newest is always marked
             every = max(1, -(-len(points) * APART // (width - margin)))
             marks = [*(Mark(*at, "•", line.style) for at in points[::every]), *marks]
     for mark in marks:
@@ -231,7 +231,7 @@ def columns_of(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...]
     return x, y
 
 
-def part_of(line: Line, span: Span) -> Line:
+def clip_line(line: ChartLine, span: Span) -> ChartLine:
     """The part of a line within a span, up to its very ends: it is interpolated there."""
     points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
     inside = [point for point in points if span[0] <= point[0] <= span[1]]
@@ -244,14 +244,14 @@ def part_of(line: Line, span: Span) -> Line:
     return replace(line, x=x_part, y=y_part)
 
 
-def _of(y: float, log: bool) -> float:
+def _to_axis(y: float, log: bool) -> float:
     return math.log10(max(y, LOWEST)) if log else float(y)
 
 
-def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
+def _trace(canvas: ChartCanvas, lines: Sequence[ChartLine]) -> None:
     """Have plotext join each line's points in braille, the last line on top.
 
-    It gets whole dots, which it cannot round otherwise than marks are placed, and a colour for each line.
+    It gets whole dots, so that it cannot round them differently from marks, and a colour for each line.
     """
     columns, highest = len(canvas.cells[0]) - canvas.margin, 4 * canvas.rows - 1
     plotext.clear_figure()
@@ -265,13 +265,13 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     plotext.xlim(0, 2 * columns - 1)
     plotext.ylim(0, highest)
     drawn = dict(enumerate(lines, 1))  # by colour
-    crossing: dict[tuple[int, int], list[Line]] = {}  # row, column -> the lines that share it
+    crossing: dict[tuple[int, int], list[ChartLine]] = {}  # row, column -> the lines that share it
     for number, line in drawn.items():
-        x, y = thin(line.x, line.y, 2 * columns)
+        x, y = decimate(line.x, line.y, 2 * columns)
         dots = [canvas.dot_column(at) for at in x]
         heights = [round(canvas.height_of(at) * highest) for at in y]
         plotext.plot(dots, heights, marker="braille", color=number)
-        for cell in _crossed(dots, heights, canvas.rows) if line.shares else ():
+        for cell in _crossed(dots, heights, canvas.rows) if line.takes_turns else ():
             crossing.setdefault(cell, []).append(line)
     for row, text in enumerate(plotext.build().split("\n")[: canvas.rows]):
         paint, column = 0, -1
@@ -280,7 +280,7 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
             found = drawn.get(paint)
             if found is None or sign in ("", " "):
                 continue
-            there = crossing.get((row, column), []) if found.shares else []
+            there = crossing.get((row, column), []) if found.takes_turns else []
             if found not in there or len(there) == 1:  # crossings are approximate
                 there = [found]
             if there := [line for line in there if not (line.dashed and column % (line.dash + 1) == line.dash)]:
@@ -335,7 +335,7 @@ def _numbers(values: Sequence[float]) -> list[str]:
     if not values:
         return []
     if max(abs(value) for value in values) >= 100_000:
-        return [short(value).replace(" ", "") for value in values]
+        return [si_number(value).replace(" ", "") for value in values]
     for decimals in range(7):
         if all(abs(value - round(value, decimals)) < 1e-9 * max(1.0, abs(value)) for value in values):
             return [f"{value:,.{decimals}f}" for value in values]
@@ -364,7 +364,7 @@ def _x_labels(
 
 
 def line_chart(
-    series: Sequence[Line],
+    series: Sequence[ChartLine],
     *,
     title: str,  # what y is, with its unit
     width: int,
@@ -374,10 +374,10 @@ def line_chart(
     colour: bool = True,
 ) -> str:
     """Return a chart over the steps as lines of text; "" if nothing is finite."""
-    known = [(one, points) for one in series if (points := thin(one.x, one.y, width))[0]]
+    known = [(one, points) for one in series if (points := decimate(one.x, one.y, width))[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
     canvas = draw(
-        [Line(*points, one.style, one.dots) for one, points in known],
+        [ChartLine(*points, one.style, one.dots) for one, points in known],
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
@@ -393,10 +393,10 @@ def line_chart(
         if len(head) + cell_len(label) + 5 <= width:
             head += [*[BLANK] * 3, (sign, paint), BLANK, *cells_of(label, paint)]
     rows = [head[:width], *canvas.cells]
-    return "\n".join(_printed(row, colour=colour).rstrip() for row in rows)
+    return "\n".join(_ansi_text(row, colour=colour).rstrip() for row in rows)
 
 
-def _printed(row: Sequence[Cell], *, colour: bool) -> str:
+def _ansi_text(row: Sequence[Cell], *, colour: bool) -> str:
     if not colour:
         return "".join(c for c, _ in row)
     styles = [style if style not in ("", AXIS) else "none" for _, style in row]
@@ -406,7 +406,7 @@ def _printed(row: Sequence[Cell], *, colour: bool) -> str:
     return "".join(Style.parse(style).render(text, color_system=ColorSystem.EIGHT_BIT) for style, text in runs)
 
 
-def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[float], list[float]]:
+def decimate(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[float], list[float]]:
     """Finite points, at most two per column: each bucket's lowest and highest y, in x order."""
     points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
     if len(points) > 2 * columns:
@@ -429,7 +429,7 @@ def usual_top(curves: Iterable[Points], low: float) -> float:
     late = [sorted(y for x, y in points if x >= first + EARLY * (last - first)) for points in found]
     usual = max(values[int(0.97 * (len(values) - 1))] for values in late if values) - low  # without spikes
     highest = max(y for points in found for _, y in points)
-    return low + 1.15 * usual if highest > low + DWARFS * usual > low else math.inf
+    return low + 1.15 * usual if highest > low + CUT_RATIO * usual > low else math.inf
 
 
 def ticks(low: float, high: float, wanted: int = 6, *, least: int = 1) -> list[float]:
@@ -448,9 +448,9 @@ def ticks(low: float, high: float, wanted: int = 6, *, least: int = 1) -> list[f
 
 # What is drawn behind the lines. A band is the background of cells, so it covers no line.
 
-ACROSS, UPRIGHT, ON = "┄", "┊", " on "  # `run0 on band1`: the style of a cell and of its background
+HORIZONTAL_SIGN, VERTICAL_SIGN, ON = "┄", "┊", " on "  # `run0 on band1`: the style of a cell and of its background
 EMPTY = " ┈╎┼"  # and the grid
-BEHIND = EMPTY + ACROSS
+BEHIND = EMPTY + HORIZONTAL_SIGN
 
 
 def may_cover(cell: Cell, signs: str = BEHIND) -> bool:
@@ -459,14 +459,14 @@ def may_cover(cell: Cell, signs: str = BEHIND) -> bool:
 
 
 @dataclass(frozen=True)
-class Shade:
+class ShadedBand:
     x: Sequence[float]  # of its points
     ends: Sequence[tuple[float, float]]  # its lower and upper edge there
     style: str  # of its background, by the number of its run
     faint: Sequence[bool] = ()  # points where nothing can be concluded; () for none
 
 
-def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
+def shade_bands(canvas: ChartCanvas, bands: Sequence[ShadedBand]) -> None:
     """Fill the cells whose middle a band covers, and at least one in each column; the last band is on top."""
     for band in bands:
         x = band.x
@@ -489,37 +489,37 @@ def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
                 canvas.cells[row][column] = (sign, f"{style}{ON}{'faint' if faint else 'band'}{band.style}")
 
 
-def across(canvas: Canvas, y: float, style: str) -> None:
+def draw_horizontal(canvas: ChartCanvas, y: float, style: str) -> None:
     """Draw a horizontal line at y, behind everything else, in the row where dots at y would be."""
     if 0 <= (row := canvas.row_of(y)) < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
             if may_cover(canvas.cells[row][column], EMPTY):
-                _behind(canvas, row, column, ACROSS, style)
+                _draw_behind(canvas, row, column, HORIZONTAL_SIGN, style)
 
 
-def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
+def draw_vertical(canvas: ChartCanvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
     """Draw a vertical line at x, behind everything else, with letters at its top."""
     if not canvas.low <= x <= canvas.high:
         return
     column = canvas.column_of(x)
     for row in range(canvas.rows):
         if may_cover(canvas.cells[row][column]):
-            _behind(canvas, row, column, UPRIGHT, style)
+            _draw_behind(canvas, row, column, VERTICAL_SIGN, style)
     start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
     canvas.cells[0][start : start + len(top)] = top
 
 
-def grid(canvas: Canvas, style: str = "grid") -> None:
+def draw_grid(canvas: ChartCanvas, style: str = "grid") -> None:
     """Draw faint lines at the labels of both axes, behind everything else."""
     rows, columns = canvas.labelled
     for row in range(canvas.rows):
         for column in range(canvas.margin, len(canvas.cells[0])) if row in rows else columns:
             if canvas.cells[row][column][0] == " ":
                 sign = "┈" if row in rows and column not in columns else "┼" if row in rows else "╎"
-                _behind(canvas, row, column, sign, style)
+                _draw_behind(canvas, row, column, sign, style)
 
 
-def _behind(canvas: Canvas, row: int, column: int, sign: str, style: str) -> None:
+def _draw_behind(canvas: ChartCanvas, row: int, column: int, sign: str, style: str) -> None:
     """Draw a sign and keep the cell's background."""
     _, on, band = canvas.cells[row][column][1].partition(ON)
     canvas.cells[row][column] = (sign, f"{style}{on}{band}")

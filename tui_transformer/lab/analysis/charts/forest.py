@@ -1,7 +1,7 @@
 """A forest plot in characters: each variant's difference from the baseline, with its interval, against a line at zero.
 
-A verdict is told in words, and by shape: a sign before its word; a filled mark on a thick line, or a hollow one on a
-thin line. Its colour may be that of some curve, so where curves are drawn too, a row has the colour of its own.
+A verdict is shown in words and by shape: a sign before its word; a filled mark on a thick line, or a hollow one on a
+thin line. A verdict's colour may also be that of a curve, so beside curves, a row has the colour of its own curve.
 """
 
 import re
@@ -16,12 +16,12 @@ from rich.style import Style
 from engine.base.clean import clean_line
 from engine.base.language import tr
 from engine.config.measures import Measure
-from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.answer import StudyConclusion
 from tui_transformer.lab.analysis.charts.canvas import cells_of, ticks
 from tui_transformer.lab.analysis.sentences import FALLING
-from tui_transformer.lab.analysis.verdict import VariantResult, brief
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.records.badges import badge, marked
+from tui_transformer.lab.analysis.verdict import VariantResult, brief_verdict
+from tui_transformer.lab.formatting import fit_to_width
+from tui_transformer.lab.records.badges import badge, mark_if_seen
 
 Part = tuple[str, str]  # text, the name of its style
 GAP = 2  # columns between two parts of a row
@@ -31,7 +31,7 @@ LINE, BASELINE = "│", "◆"
 DECIDED = {"better": "good", "worse": "bad"}  # kind of a verdict -> style
 SIGNS = {"better": "✓", "worse": "✗", "same": "="}  # before its word; others are open
 OPEN = "~"
-PRINTED = {"good": "green", "bad": "red", "warn": "yellow", "name": "bold", "dim": "none", "cell": "none"}
+ANSI_STYLES = {"good": "green", "bad": "red", "warn": "yellow", "name": "bold", "dim": "none", "cell": "none"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ForestRow:
     short: str = ""
     more: str = ""  # how many seeds would settle it; of the baseline, its level
     badges: str = ""
-    why_not: str = ""  # why it does not count; "" if it does
+    why_incomparable: str = ""  # why it does not count; "" if it does
     baseline: bool = False
     decided: bool = False
     mean: float | None = None
@@ -59,10 +59,10 @@ class Forest:
     rows: tuple[ForestRow, ...]
 
 
-def forest(answer: Answer) -> Forest:
+def forest(answer: StudyConclusion) -> Forest:
     results, measure = answer.results, answer.measure
     rows = tuple(_row(result, measure) for result in results)
-    return Forest(tr(measure.name), measure.lower, 100.0 if measure.share else 1.0, rows)
+    return Forest(tr(measure.name), measure.lower_is_better, 100.0 if measure.is_share else 1.0, rows)
 
 
 def _row(result: VariantResult, measure: Measure) -> ForestRow:
@@ -70,26 +70,26 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     for name in result.badges:
         if name != FALLING:  # which the sentence below tells
             some = f" {counts[name]}/{len(result.runs)}" if counts[name] < len(result.runs) else ""
-            words.append(marked(badge(name).word + some, seen=name in result.seen))
+            words.append(mark_if_seen(badge(name).word + some, seen=name in result.seen))
     badges, name = " ".join(words), clean_line(result.name)
     if result.is_baseline:
         mean = result.mean(measure)
-        level = f"({measure.amount(mean.mean)}{' %' if measure.share else ''})" if mean is not None else ""
+        level = f"({measure.format_value(mean.mean)}{' %' if measure.is_share else ''})" if mean is not None else ""
         return ForestRow(
             name, tr("{baseline} baseline", baseline=BASELINE), "dim", more=level, badges=badges, baseline=True
         )
     judged = result.judgement(measure)
-    if result.why_not or found is None or judged is None:
-        why = result.why_not or brief(judged) or tr("no score in common")
-        return ForestRow(name, "–", "warn", badges=badges, why_not=clean_line(why))
+    if result.why_incomparable or found is None or judged is None:
+        why = result.why_incomparable or brief_verdict(judged) or tr("no score in common")
+        return ForestRow(name, "–", "warn", badges=badges, why_incomparable=clean_line(why))
     ends = found.interval or ((found.mean - found.half, found.mean + found.half) if found.half else (None, None))
     decided = judged.kind in DECIDED
     return ForestRow(
         name,
-        signed(judged.kind, re.split("[:：]", brief(judged))[0]),
+        with_verdict_sign(judged.kind, re.split("[:：]", brief_verdict(judged))[0]),
         DECIDED.get(judged.kind, "cell"),
-        measure.spread(found, sign=True),
-        measure.amount(found.mean, sign=True),
+        measure.format_mean(found, sign=True),
+        measure.format_value(found.mean, sign=True),
         tr("(≈ {seeds:,} seeds)", seeds=judged.seeds) if judged.seeds is not None else "",
         badges,
         decided=decided,
@@ -99,7 +99,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     )
 
 
-def signed(kind: str, word: str) -> str:
+def with_verdict_sign(kind: str, word: str) -> str:
     """A verdict's word after its sign, so that it is not told by colour alone."""
     return f"{SIGNS.get(kind, OPEN)} {word}"
 
@@ -200,12 +200,12 @@ class ForestLayout:
     def _ends(self, texts: Sequence[str], styles: Sequence[str] = ("dim",) * 3) -> list[Part]:
         """The columns right of the plot; numbers end below each other."""
         columns = zip(texts, self._widths, styles, strict=True)
-        return [(fitted(text, w, right=i == 0), style) for i, (text, w, style) in enumerate(columns) if w]
+        return [(fit_to_width(text, w, right=i == 0), style) for i, (text, w, style) in enumerate(columns) if w]
 
     def _joined(self, parts: Sequence[Part], plot: int = 1) -> list[Part]:
         """Name and plot padded to their columns, with a gap before each other part."""
         (name, style), *rest = parts
-        made = [(fitted(name, self._name) + " " * GAP, style), *rest[:plot]]
+        made = [(fit_to_width(name, self._name) + " " * GAP, style), *rest[:plot]]
         for text, of in rest[plot:]:
             made += [(" " * GAP, "dim"), (text, of)]
         return made
@@ -213,8 +213,8 @@ class ForestLayout:
     def _drawn(self, row: ForestRow) -> list[Part]:
         zero, cells = self._column(0.0), [(" ", "dim")] * self._plot
         cells[zero] = (LINE, "dim")
-        if row.why_not:
-            text = fitted(row.why_not, min(cell_len(row.why_not), self._plot))
+        if row.why_incomparable:
+            text = fit_to_width(row.why_incomparable, min(cell_len(row.why_incomparable), self._plot))
             return [(text, "warn"), (" " * (self._plot - cell_len(text)), "dim")]
         if row.baseline:
             cells[zero] = (BASELINE, "name")
@@ -229,14 +229,14 @@ class ForestLayout:
                 if last > mid:
                     cells[last] = ("▸" if row.high > self._high else ends[1], row.style)
             cells[self._column(row.mean)] = ("●" if row.decided else "○", row.style)
-        return _runs(cells)
+        return _join_same_style(cells)
 
 
 def _longest(texts: Sequence[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
-def _runs(cells: Sequence[Part]) -> list[Part]:
+def _join_same_style(cells: Sequence[Part]) -> list[Part]:
     """Join neighbours of one style."""
     made: list[Part] = []
     for text, style in cells:
@@ -247,14 +247,16 @@ def _runs(cells: Sequence[Part]) -> list[Part]:
     return made
 
 
-def forest_text(answer: Answer, width: int, *, colour: bool) -> str:
+def forest_text(answer: StudyConclusion, width: int, *, colour: bool) -> str:
     """Return the plot as lines of text for a terminal."""
     layout = ForestLayout(forest(answer), width)
     lines = [layout.head(), *(layout.row(at) for at in range(len(layout.forest.rows))), layout.axis()]
-    return "\n".join(_printed(line, colour=colour) for line in lines)
+    return "\n".join(_ansi_text(line, colour=colour) for line in lines)
 
 
-def _printed(line: Sequence[Part], *, colour: bool) -> str:
+def _ansi_text(line: Sequence[Part], *, colour: bool) -> str:
     if not colour:
         return "".join(text for text, _ in line).rstrip()
-    return "".join(Style.parse(PRINTED[style]).render(text, color_system=ColorSystem.EIGHT_BIT) for text, style in line)
+    return "".join(
+        Style.parse(ANSI_STYLES[style]).render(text, color_system=ColorSystem.EIGHT_BIT) for text, style in line
+    )

@@ -1,6 +1,6 @@
 """Charts of several runs, or of variants over seeds: losses, differences from a baseline, probes by distance.
 
-An `Overlay` holds what such a chart shows; `paint` draws it in characters.
+An `Overlay` holds what such a chart shows; `draw_overlay` draws it in characters.
 """
 
 import math
@@ -8,42 +8,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.errors import listed
+from engine.base.errors import comma_separated
 from engine.base.language import tr
 from engine.config.measures import family, probe_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.chart_lines import AXIS_LABELS, Curve, axis_text, curve_of
 from tui_transformer.lab.analysis.charts.canvas import (
-    Canvas,
+    ChartCanvas,
+    ChartLine,
     Level,
-    Line,
     Mark,
-    Shade,
+    ShadedBand,
     Span,
-    across,
     draw,
-    grid,
-    shade,
-    upright,
+    draw_grid,
+    draw_horizontal,
+    draw_vertical,
+    shade_bands,
     usual_top,
 )
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import (
     Band,
-    Group,
-    Points,
+    PointsByStep,
+    SeedRuns,
     band,
     difference,
     difference_band,
-    newest,
+    newest_distance_bins,
+    points_by_step,
     reach,
-    scored,
     share_band,
 )
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import other, other_measure, unit_of, void
-from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.entry import RunEntry
+from tui_transformer.lab.analysis.groups import differing_part, invalid_badge, other_measure_reason, unit_of
+from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.records.badges import badge
 
 EQUAL = {
@@ -52,7 +52,7 @@ EQUAL = {
     "seconds": tr("times"),
 }  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
-EACH = tr("● interval excludes zero, ○ includes it")
+MARKS_NOTE = tr("● interval excludes zero, ○ includes it")
 SHADED = tr("shaded: 95 % interval")
 DISTANCE = "distance"  # the axis
 NOT_COUNTED = tr("no run here has probe scores by distance; they need a corpus with probes, such as playlets")
@@ -75,12 +75,12 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Overlay:
-    title: str = ""  # what y is; `brief` for little room, `briefest` for the least
+    title: str = ""  # what y is; `brief` and `briefest` are shorter forms for narrow charts
     brief: str = ""
     axis: str = "step"  # of x
     strokes: tuple[Stroke, ...] = ()  # those with points are drawn
     zero: bool = False  # draws a line at zero, and signed values
-    waiting: str = ""  # what to show while nothing can be drawn
+    placeholder: str = ""  # what to show while nothing can be drawn
     log: bool = False  # whether y is logarithmic
     share: bool = False  # whether y is a share from 0 to 1
     probe: str = ""  # by distance; "" for other charts
@@ -91,92 +91,94 @@ class Overlay:
     briefest: str = ""
 
     @property
-    def drawn(self) -> tuple[Stroke, ...]:
+    def drawn_strokes(self) -> tuple[Stroke, ...]:
         return tuple(stroke for stroke in self.strokes if stroke.curve.x or stroke.train.x)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ChartedRuns:
     """The selected runs or variants and their measurements."""
 
-    groups: tuple[tuple[int, Group], ...]  # by the number of their letter
-    baseline: Group | None  # the baseline of differences
+    groups: tuple[tuple[int, SeedRuns], ...]  # by the number of their letter
+    baseline: SeedRuns | None  # the baseline of differences
     metrics: Mapping[Path, Metrics]  # by run; missing until read
-    means: bool = True  # whether a line is a variant's mean over its seeds; else each group is one run
+    shows_means: bool = True  # whether a line is a variant's mean over its seeds; else each group is one run
 
     @classmethod
-    def of_runs(
-        cls, runs: Iterable[tuple[int, Entry]], baseline: Entry | None, metrics: Mapping[Path, Metrics]
-    ) -> "Drawn":
-        groups = tuple((slot, Group(run.name, (run,))) for slot, run in runs)
-        return cls(groups, Group(baseline.name, (baseline,)) if baseline is not None else None, metrics, means=False)
+    def from_runs(
+        cls, runs: Iterable[tuple[int, RunEntry]], baseline: RunEntry | None, metrics: Mapping[Path, Metrics]
+    ) -> "ChartedRuns":
+        groups = tuple((slot, SeedRuns(run.name, (run,))) for slot, run in runs)
+        return cls(
+            groups, SeedRuns(baseline.name, (baseline,)) if baseline is not None else None, metrics, shows_means=False
+        )
 
     @property
-    def runs(self) -> list[Entry]:
+    def runs(self) -> list[RunEntry]:
         return [run for _, group in self.groups for run in group.runs]
 
     @property
-    def versions(self) -> tuple[object, ...]:
+    def cache_key(self) -> tuple[object, ...]:
         """A value that changes whenever the drawing would."""
         groups = [*self.groups, *([(-1, self.baseline)] if self.baseline is not None else [])]
-        return self.means, tuple(
-            (slot, group.label, run.path, run.protocol, tuple(run.badges), self.of_run(run).version)
+        return self.shows_means, tuple(
+            (slot, group.label, run.path, run.protocol, tuple(run.badges), self.metrics_of(run).version)
             for slot, group in groups
             for run in group.runs
         )
 
-    def waiting(self, otherwise: str) -> str:
+    def placeholder(self, otherwise: str) -> str:
         return otherwise if all(run.path in self.metrics for run in self.runs) else tr("reading…")
 
-    def of_run(self, run: Entry) -> Metrics:
+    def metrics_of(self, run: RunEntry) -> Metrics:
         return self.metrics.get(run.path, NO_METRICS)
 
-    def points(self, group: Group, axis: str) -> dict[int, Points]:
-        return {seed: scored(self.of_run(run).validation, axis) for seed, run in group.by_seed.items()}
+    def points(self, group: SeedRuns, axis: str) -> dict[int, PointsByStep]:
+        return {seed: points_by_step(self.metrics_of(run).validation, axis) for seed, run in group.by_seed.items()}
 
 
-def sign(group: Group, baseline: Group | None) -> str:
-    found = next((void(run) for run in group.runs if void(run)), "")
+def incomparable_sign(group: SeedRuns, baseline: SeedRuns | None) -> str:
+    found = next((invalid_badge(run) for run in group.runs if invalid_badge(run)), "")
     if found:
         return badge(found).word
-    return "≠" if baseline is not None and any(other(run, baseline.runs[0]) for run in group.runs) else ""
+    return "≠" if baseline is not None and any(differing_part(run, baseline.runs[0]) for run in group.runs) else ""
 
 
-def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
+def loss_chart(drawn: ChartedRuns, axis: str, *, train: bool, log: bool) -> Overlay:
     """Every run's validation loss, and its train loss if asked for; for variants, means over seeds."""
-    train, strokes = train and not drawn.means, []
+    train, strokes = train and not drawn.shows_means, []
     for slot, group in drawn.groups:
         made = band(drawn.points(group, axis))
-        raw = curve_of(drawn.of_run(group.runs[0]).train, axis, "loss") if train else NO_CURVE
-        seeds = made.n if drawn.means else None
+        raw = curve_of(drawn.metrics_of(group.runs[0]).train, axis, "loss") if train else NO_CURVE
+        seeds = made.n if drawn.shows_means else None
         on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
-        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds, on_top))
+        strokes.append(Stroke(slot, group.label, made, raw, incomparable_sign(group, drawn.baseline), seeds, on_top))
     values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
-    what = tr("mean validation loss") if drawn.means else tr("validation loss")
+    what = tr("mean validation loss") if drawn.shows_means else tr("validation loss")
     return Overlay(
         tr("{name}, {unit}", name=tr("validation and train loss") if train else what, unit=unit_of(drawn.runs)),
-        tr("mean loss") if drawn.means else tr("loss"),
+        tr("mean loss") if drawn.shows_means else tr("loss"),
         axis,
         tuple(strokes),
-        waiting=drawn.waiting(tr("no evaluation yet")),
+        placeholder=drawn.placeholder(tr("no evaluation yet")),
         log=log and min(values, default=0.0) > 0,
-        notes=_notes(strokes) if drawn.means else (),
+        notes=_notes(strokes) if drawn.shows_means else (),
     )
 
 
-def differences(drawn: Drawn, axis: str) -> Overlay:
+def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
     """Every loss minus the baseline's, where that is meaningful.
 
     For runs, the baseline is interpolated between its evaluations; variants are paired by seed at equal steps.
     """
-    baseline, means = drawn.baseline, drawn.means
+    baseline, means = drawn.baseline, drawn.shows_means
     if baseline is None:
         return Overlay(
             tr("difference from a baseline"),
             tr("difference"),
             axis,
             zero=True,
-            waiting=tr("p: set a run as the baseline"),
+            placeholder=tr("p: set a run as the baseline"),
         )
     brief = tr("loss difference, above 0: worse") if means else tr("Δ loss at equal {equal}", equal=EQUAL[axis])
     how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
@@ -189,7 +191,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             if means
             else tr("select runs (space) to compare to the baseline")
         )
-        return Overlay(title, brief, axis, zero=True, waiting=waiting)
+        return Overlay(title, brief, axis, zero=True, placeholder=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
         ours = drawn.points(group, axis)
@@ -201,28 +203,28 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
             reasons.append(tr("{name}: no seed in common with {baseline}", name=group.label, baseline=baseline.label))
-    waiting = drawn.waiting(
+    waiting = drawn.placeholder(
         tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=AXIS_LABELS[axis])
     )
     if reasons and (means or not strokes):
         alone = (
             reasons[0] if len(reasons) == 1 else tr("nothing selected can be compared to {label}", label=baseline.label)
         )
-        waiting = drawn.waiting(alone) if means else alone
-    apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
+        waiting = drawn.placeholder(alone) if means else alone
+    apart = (MARKS_NOTE,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
     briefest = tr("Δ loss, + is worse")
-    return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes, briefest=briefest)
+    return Overlay(title, brief, axis, tuple(strokes), zero=True, placeholder=waiting, notes=notes, briefest=briefest)
 
 
-def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
+def _reason(group: SeedRuns, baseline: SeedRuns, *, brief: bool) -> str:
     for run in group.runs:
         for pinned in baseline.runs:
-            alien = other_measure(run, pinned)
+            alien = other_measure_reason(run, pinned)
             wrong = (
-                void(run)
-                or (tr("baseline {void}", void=void(pinned)) if void(pinned) else "")
-                or (IN_USE.tell(alien) if alien is not None else "")
+                invalid_badge(run)
+                or (tr("baseline {void}", void=invalid_badge(pinned)) if invalid_badge(pinned) else "")
+                or (CURRENT_LANGUAGE.format_message(alien) if alien is not None else "")
             )
             if wrong:
                 return tr("not comparable") if brief else tr("{wrong}, not comparable", wrong=wrong)
@@ -231,35 +233,39 @@ def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
 
 def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """Why a mean has no interval, or ends early."""
-    single = listed(stroke.name for stroke in strokes if stroke.seeds == 1)
-    short = (f"{stroke.name}: {stroke.curve.short}" for stroke in strokes if stroke.curve.short)
+    single = comma_separated(stroke.name for stroke in strokes if stroke.seeds == 1)
+    short = (f"{stroke.name}: {stroke.curve.why_short}" for stroke in strokes if stroke.curve.why_short)
     return (*([tr("one seed, no interval: {single}", single=single)] if single else []), *short)
 
 
-def shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+def shading_notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """What the bands are, and the figures after ± if the values have any."""
     said = tr("± and shaded: 95 % interval") if any(stroke.curve.half for stroke in strokes) else SHADED
     return (said,) if any(stroke.curve.ends for stroke in strokes) else ()
 
 
-def probes_of(drawn: Drawn) -> tuple[str, ...]:
+def probes_of(drawn: ChartedRuns) -> tuple[str, ...]:
     """The probes that any of these runs counted by distance, in order."""
-    return tuple(dict.fromkeys(name for run in drawn.runs for name in newest(drawn.of_run(run).validation)))
+    return tuple(
+        dict.fromkeys(name for run in drawn.runs for name in newest_distance_bins(drawn.metrics_of(run).validation))
+    )
 
 
-def distances(drawn: Drawn, probe: str) -> Overlay:
+def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
     """A probe's accuracy over distance, one line per variant; dotted: chance; vertical: a model's reach.
 
     If none of these runs has that probe family, the first available one.
     """
     known = probes_of(drawn)
     if not known:
-        return Overlay(tr("recall by distance"), axis=DISTANCE, waiting=drawn.waiting(NOT_COUNTED))
+        return Overlay(tr("recall by distance"), axis=DISTANCE, placeholder=drawn.placeholder(NOT_COUNTED))
     name = probe if probe in known else known[0]
     strokes = []
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
     for slot, group in drawn.groups:
-        made = share_band([newest(drawn.of_run(run).validation).get(name, ()) for run in group.by_seed.values()])
+        made = share_band(
+            [newest_distance_bins(drawn.metrics_of(run).validation).get(name, ()) for run in group.by_seed.values()]
+        )
         strokes.append(Stroke(slot, group.label, made, seeds=made.n if many else None))
     furthest = max((stroke.curve.x[-1] for stroke in strokes if stroke.curve.x), default=0.0)
     reaches: dict[int, tuple[int, ...]] = {}
@@ -281,7 +287,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         probe=name,
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
-        waiting=tr("no run here has {name} by distance", name=tr(name)),
+        placeholder=tr("no run here has {name} by distance", name=tr(name)),
         notes=(*looks, *_notes(strokes)),
     )
 
@@ -290,7 +296,9 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     """A run's probes over its evaluations, one line each; dotted: chance."""
     names = list(validation[-1].probes)[: len(LETTERS)] if validation else []
     points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
-    curves = {name: Band.of((float(x), y) for x, y in found if x is not None) for name, found in points.items()}
+    curves = {
+        name: Band.from_points((float(x), y) for x, y in found if x is not None) for name, found in points.items()
+    }
     return Overlay(
         tr("probe accuracy"),
         tr("probes"),
@@ -298,36 +306,38 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
         tuple(Stroke(slot, tr(probe_name(name)), curve) for slot, (name, curve) in enumerate(curves.items())),
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
-        waiting=tr("no evaluation yet"),
+        placeholder=tr("no evaluation yet"),
     )
 
 
-def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]], axis: str, *, log: bool) -> Overlay:
+def study_loss_chart(
+    variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]], axis: str, *, log: bool
+) -> Overlay:
     """The validation losses of a study's variants so far, from evaluations by variant and seed.
 
     A line is the mean over the seeds that came furthest; a seed that is behind is drawn faintly by itself.
     """
     strokes = []
     for slot, (name, seeds) in enumerate(list(variants.items())[: len(LETTERS)]):
-        known = {seed: found for seed, records in seeds.items() if (found := scored(records, axis))}
+        known = {seed: found for seed, records in seeds.items() if (found := points_by_step(records, axis))}
         furthest = max((max(found) for found in known.values()), default=0.0)
         made = band({seed: found for seed, found in known.items() if max(found) == furthest})
         behind = [found for found in known.values() if max(found) < furthest]
-        live = Curve.of(sorted(behind[-1].values())) if behind else NO_CURVE
+        live = Curve.from_points(sorted(behind[-1].values())) if behind else NO_CURVE
         strokes.append(Stroke(slot, name, made, live, seeds=made.n))
     return Overlay(
         tr("mean validation loss over seeds"),
         tr("mean loss"),
         axis,
         tuple(strokes),
-        waiting=tr("no evaluation yet"),
+        placeholder=tr("no evaluation yet"),
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
         notes=_notes(strokes),
     )
 
 
-def clearest(path: Sequence[Point], wanted: Point, others: Sequence[Curve]) -> Point:
-    """The point of a path that is farthest from other curves, which would cover it; the wanted one if none is near."""
+def clearest_point(path: Sequence[Point], wanted: Point, others: Sequence[Curve]) -> Point:
+    """The point of a path that is farthest from other curves, which would cover it; `wanted` if no curve is near it."""
 
     def room(point: Point) -> float:
         there = [other for other in others if other.x and other.x[0] <= point[0] <= other.x[-1]]
@@ -337,18 +347,20 @@ def clearest(path: Sequence[Point], wanted: Point, others: Sequence[Curve]) -> P
     return best if room(wanted) < room(best) / 2 else wanted
 
 
-def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> Canvas | None:
+def draw_overlay(made: Overlay, width: int, height: int, span: Span | None = None) -> ChartCanvas | None:
     """Draw train below validation, with a letter at a different place on each line; None if empty."""
     first, last = span or (-math.inf, math.inf)
-    strokes = sorted(made.drawn, key=lambda stroke: stroke.on_top)
+    strokes = sorted(made.drawn_strokes, key=lambda stroke: stroke.on_top)
     if not strokes:
         return None
-    lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-    dashed = len(strokes) > 1  # the baseline: it is told from the others without colours, and hides none
-    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}", dashed=s.on_top and dashed, shares=True) for s in strokes]
+    lines = [ChartLine(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
+    dashed = len(strokes) > 1  # the baseline is dashed: recognizable without colours, and it hides no other line
+    lines += [
+        ChartLine(s.curve.x, s.curve.y, f"run{s.slot}", dashed=s.on_top and dashed, takes_turns=True) for s in strokes
+    ]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
-        points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"
+        points, style = list(zip(s.curve.x, s.curve.y, s.curve.excludes_zero, strict=False)), f"run{s.slot}"
         every = max(1, -(-len(points) * MARK_EVERY // max(1, width)))
         told += [Mark(x, y, "●" if apart else "○", style) for x, y, apart in points[::every]]
     letters = []
@@ -358,10 +370,12 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
         around = len(path) // (2 * len(strokes) + 2)
         others = [other.curve for other in strokes if other is not s]
-        place = clearest(path[max(0, at - around) : at + around + 1], path[at], others) if path else None
+        place = clearest_point(path[max(0, at - around) : at + around + 1], path[at], others) if path else None
         letters += [Mark(*place, LETTERS[s.slot], style)] if place is not None else []
     bands = [
-        Shade(s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.apart] if made.zero else ())
+        ShadedBand(
+            s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.excludes_zero] if made.zero else ()
+        )
         for s in strokes
         if s.curve.ends
     ]
@@ -371,7 +385,7 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
     ]
     edges = [y for ends in seen for y in ends if y > 0 or not made.log]
     also_y = [*edges, *([] if span else made.levels), *([0.0] if made.zero else [])]
-    upper = [Line(s.curve.x, [max(ends) for ends in s.curve.ends], "") for s in strokes if s.curve.ends]
+    upper = [ChartLine(s.curve.x, [max(ends) for ends in s.curve.ends], "") for s in strokes if s.curve.ends]
     least = 0.0 if made.zero else min(y for line in lines for y in line.y)
     canvas = draw(
         lines,
@@ -388,11 +402,11 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
         span=span,
     )
     if canvas is not None:
-        shade(canvas, bands)
-        grid(canvas)
+        shade_bands(canvas, bands)
+        draw_grid(canvas)
         for y in made.levels:
-            across(canvas, y, "zero")
+            draw_horizontal(canvas, y, "zero")
         for x, slots in made.reaches:
             style = f"run{slots[0]}" if len(slots) == 1 else "zero"
-            upright(canvas, x, style, [(LETTERS[slot], f"run{slot}") for slot in slots])
+            draw_vertical(canvas, x, style, [(LETTERS[slot], f"run{slot}") for slot in slots])
     return canvas

@@ -7,7 +7,7 @@ from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.verdict import VariantResult, scores_of
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.curves import floor_text
-from tui_transformer.lab.reports.figures.style import COLOURS, FAINT, INK, figure, floor_line, label, legend_below
+from tui_transformer.lab.reports.figures.style import COLOURS, FAINT, INK, clip_label, figure, floor_line, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,27 +18,29 @@ KINDS = {"better": COLOURS[2], "worse": COLOURS[1], "open": "#b9bec7"}
 ROW = 0.34  # inches
 
 
-def bars(context: ReportContext, shown: Sequence[VariantResult]) -> "Figure":
+def bars_figure(context: ReportContext, shown: Sequence[VariantResult]) -> "Figure":
     """The picture: mean losses on the left, differences from the baseline, if any, on the right."""
     from matplotlib.patches import Patch
 
-    language = context.drawn
+    language = context.picture_language
     there = {_kind(standing) for standing in shown if standing.difference(LAST) is not None}
     made = figure(ROW * max(3, len(shown)) + 1.15)
     panels = made.subplots(1, 2 if there else 1, sharey=True, squeeze=False)[0]
-    unit = language.word(shown[0].protocol.unit)
+    unit = language.translate_term(shown[0].protocol.unit)
     handles = _means(panels[0], context, shown)
-    panels[0].set(title=language.say("figure.means"))
-    panels[0].set_xlabel(language.say("figure.loss.unit", unit=unit))
+    panels[0].set(title=language.format_phrase("figure.means"))
+    panels[0].set_xlabel(language.format_phrase("figure.loss.unit", unit=unit))
     if there:
         _differences(panels[1], context, shown)
-        panels[1].set(title=language.say("figure.differences"))
-        panels[1].set_xlabel(language.say("figure.difference.unit", unit=unit))
+        panels[1].set(title=language.format_phrase("figure.differences"))
+        panels[1].set_xlabel(language.format_phrase("figure.difference.unit", unit=unit))
     for axes in panels:
         axes.grid(visible=False, axis="y")
-    panels[0].set_yticks(range(len(shown)), [label(context.name(standing)) for standing in shown])
+    panels[0].set_yticks(range(len(shown)), [clip_label(context.name(standing)) for standing in shown])
     panels[0].set_ylim(len(shown) - 0.4, -0.6)
-    kinds = [Patch(color=KINDS[kind], label=language.say(f"figure.{kind}")) for kind in KINDS if kind in there]
+    kinds = [
+        Patch(color=KINDS[kind], label=language.format_phrase(f"figure.{kind}")) for kind in KINDS if kind in there
+    ]
     legend_below(made, [*handles, *kinds])
     return made
 
@@ -49,10 +51,12 @@ def _kind(standing: VariantResult) -> str:
     return judged.kind if judged is not None and judged.kind in KINDS else "open"
 
 
-def _void(context: ReportContext, standing: VariantResult) -> str:
+def _invalid_reason(context: ReportContext, standing: VariantResult) -> str:
     """Why its loss is void; "" if it is not."""
-    reason = standing.family.reason(standing.group)
-    return standing.group.void or (context.drawn.tell(reason) if reason is not None else "")
+    reason = standing.family.incomparable_reason(standing.group)
+    return standing.group.invalid_badge or (
+        context.picture_language.format_message(reason) if reason is not None else ""
+    )
 
 
 def _whisker(axes: "Axes", x: float, y: int, half: float | None) -> None:
@@ -69,10 +73,10 @@ def _note(axes: "Axes", words: str, x: float, y: int, *, size: float, away: int 
 
 def _means(axes: "Axes", context: ReportContext, shown: Sequence[VariantResult]) -> "list[Line2D]":
     """Return the legend's handles: a seed, and the floor."""
-    say, floor = context.drawn.say, context.common_floor(shown)
+    say, floor = context.picture_language.format_phrase, context.common_floor(shown)
     handles: list[Line2D] = []
     for y, standing in enumerate(shown):
-        mean, void = standing.mean(LAST), _void(context, standing)
+        mean, void = standing.mean(LAST), _invalid_reason(context, standing)
         if mean is None:
             axes.text(0, y, f" {void or say('figure.no-score')}", va="center", color=FAINT, fontsize=8)
             continue
@@ -86,9 +90,9 @@ def _means(axes: "Axes", context: ReportContext, shown: Sequence[VariantResult])
         dots[0].set_label(say("figure.each-seed"))
         handles = handles or dots
         edge = max(mean.mean + (mean.half or 0.0), *seeds)
-        _note(axes, LAST.amount(mean.mean) + (f"  {void}" if void else ""), edge, y, size=7.5)
+        _note(axes, LAST.format_value(mean.mean) + (f"  {void}" if void else ""), edge, y, size=7.5)
     if floor is not None:
-        handles = [*handles, floor_line(axes.axvline, floor.nats, floor_text(floor, context.drawn))]
+        handles = [*handles, floor_line(axes.axvline, floor.nats, floor_text(floor, context.picture_language))]
     axes.margins(x=0.28)
     axes.set_xlim(left=0)
     return handles
@@ -98,13 +102,17 @@ def _differences(axes: "Axes", context: ReportContext, shown: Sequence[VariantRe
     for y, standing in enumerate(shown):
         found = standing.difference(LAST)
         if found is None:
-            said = context.drawn.say("figure.baseline") if standing.is_baseline else _void(context, standing)
+            said = (
+                context.picture_language.format_phrase("figure.baseline")
+                if standing.is_baseline
+                else _invalid_reason(context, standing)
+            )
             _note(axes, said, 0, y, colour=FAINT, size=8)
             continue
         axes.barh(y, found.mean, height=0.62, color=KINDS[_kind(standing)])
         _whisker(axes, found.mean, y, found.half)
         sign = -1 if found.mean < 0 else 1
         edge = found.mean + sign * (found.half or 0.0)
-        _note(axes, LAST.amount(found.mean, sign=True).replace("-", "\u2212"), edge, y, away=5 * sign, size=7.5)
+        _note(axes, LAST.format_value(found.mean, sign=True).replace("-", "\u2212"), edge, y, away=5 * sign, size=7.5)
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.margins(x=0.3)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.runs.records import Floor
-from tui_transformer.lab.analysis.chart_lines import SMOOTHINGS, Curve, curve_of, smoothed
-from tui_transformer.lab.analysis.curves import Band, band, scored
+from tui_transformer.lab.analysis.chart_lines import SMOOTHINGS, Curve, curve_of, smooth_curve
+from tui_transformer.lab.analysis.curves import Band, band, points_by_step
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.reports.context import ReportContext
-from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, INK, figure, floor_line, label, legend_below
+from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, INK, clip_label, figure, floor_line, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ FEW = 40  # most points to be marked individually
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     name: str  # in the legend
     colour: str
     dash: object
@@ -34,31 +34,31 @@ class Line:
     void: bool  # whether its loss is void, so that it must not be compared with the others
 
 
-def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Line, ...]:
-    made: list[Line] = []
+def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[CurveLine, ...]:
+    made: list[CurveLine] = []
     for standing in standings:
-        void, name = standing.group.void, context.name(standing)
-        found = [context.metrics[run.path] for run in standing.group.drawn]
+        void, name = standing.group.invalid_badge, context.name(standing)
+        found = [context.metrics[run.path] for run in standing.group.charted_runs]
         if len(found) > 1:
             scores = sum(bool(metrics.validation) for metrics in found)
-            name = context.drawn.say("figure.seeds", name=name, n=scores)
+            name = context.picture_language.format_phrase("figure.seeds", name=name, n=scores)
         loss, perplexity = (
-            band({i: scored(metrics.validation, "step", key) for i, metrics in enumerate(found)})
+            band({i: points_by_step(metrics.validation, "step", key) for i, metrics in enumerate(found)})
             for key in ("loss", "perplexity")
         )
         train, rate = (curve_of(found[0].train, "step", key) if found else Curve() for key in ("loss", "lr"))
         if loss.x or train.x:
-            name = label(name) + (f" [{void}]" if void else "")
+            name = clip_label(name) + (f" [{void}]" if void else "")
             colour, dash = COLOURS[len(made) % len(COLOURS)], ":" if void else DASHES[len(made) % len(DASHES)]
-            train = smoothed(train, SMOOTHINGS["strong"])
-            made.append(Line(name, colour, dash, loss, perplexity, train, rate, bool(void)))
+            train = smooth_curve(train, SMOOTHINGS["strong"])
+            made.append(CurveLine(name, colour, dash, loss, perplexity, train, rate, bool(void)))
     return tuple(made)
 
 
-def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Language) -> "Figure":
+def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, language: Language) -> "Figure":
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    say = language.say
+    say = language.format_phrase
     made = figure(5.4)
     (loss, perplexity), (end, rate) = made.subplots(2, 2)
     handles = _losses(loss, lines, floor, language)
@@ -85,13 +85,13 @@ def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Lang
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axes in (loss, end):
-        axes.set_ylabel(say("figure.loss.unit", unit=language.word(unit)))
+        axes.set_ylabel(say("figure.loss.unit", unit=language.translate_term(unit)))
     legend_below(made, handles, 3 if len(lines) < 3 else 4)
     return made
 
 
 def _losses(
-    axes: "Axes", lines: Sequence[Line], floor: Floor | None, language: Language, *, marks: bool = False
+    axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None, language: Language, *, marks: bool = False
 ) -> "list[Line2D]":
     """Draw lines with their bands; return the legend's handles."""
     handles: list[Line2D] = []
@@ -100,16 +100,16 @@ def _losses(
         if line.train.x:
             (train,) = axes.plot(line.train.x, line.train.y, color=line.colour, linewidth=0.7, alpha=0.55)
             if alone:
-                train.set_label(language.say("figure.train"))
+                train.set_label(language.format_phrase("figure.train"))
                 handles.append(train)
-        name = language.say("figure.validation") if alone else line.name
+        name = language.format_phrase("figure.validation") if alone else line.name
         handles += _banded(axes, line, line.loss, name, marks=marks)
     if floor is not None:
         handles.append(floor_line(axes.axhline, floor.nats, floor_text(floor, language)))
     return handles
 
 
-def _banded(axes: "Axes", line: Line, made: Band, name: str, *, marks: bool = False) -> "list[Line2D]":
+def _banded(axes: "Axes", line: CurveLine, made: Band, name: str, *, marks: bool = False) -> "list[Line2D]":
     x = made.x
     if not x:
         return []
@@ -122,7 +122,7 @@ def _banded(axes: "Axes", line: Line, made: Band, name: str, *, marks: bool = Fa
     return drawn
 
 
-def _zoom(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
+def _zoom(axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None) -> None:
     """Where the variants diverge: the end of the run, up to the highest valid loss there."""
     last = max((line.loss.x[-1] for line in lines if line.loss.x), default=0.0)
     honest = [line.loss for line in lines if not line.void] or [line.loss for line in lines]
@@ -147,4 +147,4 @@ def _zoom(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
 
 def floor_text(floor: Floor, language: Language) -> str:
     key = "figure.floor.window" if floor.context else "figure.floor"
-    return language.say(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)
+    return language.format_phrase(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from engine.config.model import ModelConfig, parts_of
+from engine.config.model import ModelConfig, active_parts
 from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
@@ -29,7 +29,7 @@ class Box:
     memory: bool = False  # whether it reads the encoder's output
 
     @property
-    def high(self) -> float:
+    def height(self) -> float:
         """Its height: that of two lines, or of more."""
         return HIGH * max(1.0, (self.text.count("\n") + 1) / 2)
 
@@ -38,7 +38,7 @@ def stack_boxes(
     model: ModelConfig, language: Language, norm: Box | None, reads: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
-    say, comma = language.say, language.phrases["join.comma"]
+    say, comma = language.format_phrase, language.phrases["join.comma"]
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
     added = ""
@@ -61,7 +61,7 @@ def stack_boxes(
 
     sides = say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional")
     if model.layers:
-        runs = groupby(attention(model.of_layer(i), otherwise=True) for i in range(len(model.layers)))
+        runs = groupby(attention(model.layer_config(i), otherwise=True) for i in range(len(model.layers)))
         turns = [f"{len(list(run))} × {comma.join(filter(None, kind))}" for kind, run in runs]
         turns = turns if len(turns) <= MOST_TURNS else [*turns[: MOST_TURNS - 1], "…"]
         what = "\n".join([with_parts("attention", sides), *turns])
@@ -81,7 +81,11 @@ def stack_boxes(
 
 def _labels(model: ModelConfig, language: Language, where: str) -> list[str]:
     """The labels of the parts that are on, of one box or of the layer."""
-    return [row.label[language.code].format(**dict(model)) for row in parts_of(model).values() if row.where == where]
+    return [
+        row.label[language.code].format(**dict(model))
+        for row in active_parts(model).values()
+        if row.diagram_box == where
+    ]
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
@@ -97,7 +101,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     for below, layer, above in columns:
         norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1
         stacked = layer[:1] if model.parallel else layer
-        taller = max(box.high for box in layer) - HIGH if model.parallel else sum(box.high - HIGH for box in layer)
+        taller = max(box.height for box in layer) - HIGH if model.parallel else sum(box.height - HIGH for box in layer)
         boxes = len(below) + len(above) + len(stacked) * (1 + norms)
         sums = len(stacked) if model.residual or model.parallel else 0
         rows = max(rows, boxes * STEP + taller + sums * (2 * PLUS + 0.2) + 0.85)
@@ -141,7 +145,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
             memory = (x + BOX / 2, y - GAP) if above else (x, y - GAP)
         else:
             _arrow(axes, (x, y - GAP), (x, y + 0.12))
-            axes.text(x, y + 0.17, language.say("diagram.out"), ha="center", va="bottom", fontsize=8.5)
+            axes.text(x, y + 0.17, language.format_phrase("diagram.out"), ha="center", va="bottom", fontsize=8.5)
     return made
 
 
@@ -153,9 +157,9 @@ def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> f
         _arrow(axes, (x, y - GAP), (x, y))
     shape = "round,pad=0,rounding_size=0.09"
     edge = FAINT if box.colour == TEXT else INK
-    axes.add_patch(FancyBboxPatch((x - BOX / 2, y), BOX, box.high, boxstyle=shape, fc=box.colour, ec=edge, lw=0.8))
-    axes.text(x, y + box.high / 2, box.text, ha="center", va="center", fontsize=8, linespacing=1.15)
-    return y + box.high + GAP
+    axes.add_patch(FancyBboxPatch((x - BOX / 2, y), BOX, box.height, boxstyle=shape, fc=box.colour, ec=edge, lw=0.8))
+    axes.text(x, y + box.height / 2, box.text, ha="center", va="center", fontsize=8, linespacing=1.15)
+    return y + box.height + GAP
 
 
 def _sublayer(
@@ -195,7 +199,7 @@ def _side_by_side(axes: "Axes", x: float, y: float, layer: list[Box], norm: Box 
     boxes = [[part] if norm is None else [norm, part] for part in layer]
     if norm is not None and model.norm_placement == "sandwich":
         boxes = [[*column, norm] for column in boxes]
-    centre = y + max(sum(box.high + GAP for box in column) for column in boxes) - GAP + 0.2 + PLUS
+    centre = y + max(sum(box.height + GAP for box in column) for column in boxes) - GAP + 0.2 + PLUS
     for column, way in zip(boxes, (-1, 1), strict=True):
         at, top = x + way * ASIDE, y
         axes.plot([x, at], [branch, branch], color=INK, linewidth=0.9, solid_capstyle="round")

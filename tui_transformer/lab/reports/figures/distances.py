@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.base.language import code, tr
-from tui_transformer.lab.analysis.charts.overlay import Drawn, Overlay, distances, probes_of
+from engine.base.language import language_code, tr
+from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, probes_of
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.curves import Group
+from tui_transformer.lab.analysis.curves import SeedRuns
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.reports.context import ReportContext
@@ -18,36 +18,40 @@ from tui_transformer.lab.reports.figures.style import (
     INK,
     SVG,
     chinese_font,
+    clip_label,
     figure,
-    label,
     legend_below,
-    rendered,
+    render,
 )
-from tui_transformer.lab.reports.languages import language
+from tui_transformer.lab.reports.languages import load_report_language
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ACROSS = 2  # panels side by side
-MOST = 6  # most panels; the rest go into a table
+PANELS_PER_ROW = 2  # panels side by side
+MOST_PANELS = 6  # most panels; the rest go into a table
 
 
-def by_distance(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
+def distance_charts(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart per probe; none if no run has probes by distance."""
-    groups = tuple((i, Group(context.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
-    drawn = Drawn(groups, None, context.metrics)
-    return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
+    groups = tuple(
+        (i, SeedRuns(context.name(standing), standing.group.charted_runs)) for i, standing in enumerate(standings)
+    )
+    drawn = ChartedRuns(groups, None, context.metrics)
+    return tuple(
+        made for probe in probes_of(drawn)[:MOST_PANELS] if (made := distance_chart(drawn, probe)).drawn_strokes
+    )
 
 
 def distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
-    down, across = -(-len(charts) // ACROSS), min(ACROSS, len(charts))
+    down, across = -(-len(charts) // PANELS_PER_ROW), min(PANELS_PER_ROW, len(charts))
     made = figure(2.35 * down + 0.5)
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, Artist] = {}
     for axes, chart in zip(places, charts, strict=False):
-        handles |= _panel(axes, chart, language, chart.title if alone else language.word(chart.probe))
+        handles |= _panel(axes, chart, language, chart.title if alone else language.translate_term(chart.probe))
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     legend_below(made, list(handles.values()))
@@ -58,22 +62,22 @@ def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dic
     from matplotlib.ticker import PercentFormatter
 
     handles: dict[str, Artist] = {}
-    for stroke in chart.drawn:
+    for stroke in chart.drawn_strokes:
         colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
         if stroke.curve.ends:
             low, high = zip(*stroke.curve.ends, strict=True)
             axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
-        name, dash = label(stroke.name), DASHES[stroke.slot % len(DASHES)]
+        name, dash = clip_label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
-    said = language.say("figure.chance")
+    said = language.format_phrase("figure.chance")
     for chance in chart.levels:
         handles[said] = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
-    said = language.say("figure.reach")
+    said = language.format_phrase("figure.reach")
     for tokens, slots in chart.reaches:
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.set(title=title, xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
+    axes.set(title=title, xlabel=language.format_phrase("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
     return handles
 
@@ -87,10 +91,12 @@ def distance_picture(chart: Overlay) -> str:
     words = [*(tr("chance {level:.0%}", level=level) for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
-        made = distance_figure([replace(chart, strokes=tuple(strokes))], language(code()), alone=True)
+        made = distance_figure(
+            [replace(chart, strokes=tuple(strokes))], load_report_language(language_code()), alone=True
+        )
         (axes,) = made.axes
-        axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{clip_label('; '.join(words), 200)}")
         return made
 
-    declared = rendered(draw, chinese_font(), (SVG,))[SVG].decode("utf-8")
+    declared = render(draw, chinese_font(), (SVG,))[SVG].decode("utf-8")
     return declared[declared.index("<svg") :]

@@ -53,7 +53,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def rendered(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -> Image:
+def render(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -> Image:
     """Draw once, with a Chinese font if there is one, and save in each form; the bytes are the same every time."""
     found: Image = {}
     with _quiet():
@@ -69,11 +69,11 @@ def rendered(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -
                 out = io.BytesIO()
                 made.savefig(out, format=form, metadata=METADATA[form])
                 made.set_layout_engine("none")  # the layout is computed once
-                found[form] = _plain(out.getvalue()) if form == SVG else out.getvalue()
+                found[form] = _strip_svg(out.getvalue()) if form == SVG else out.getvalue()
     return found
 
 
-def _plain(svg: bytes) -> bytes:
+def _strip_svg(svg: bytes) -> bytes:
     """Strip meaningless metadata, trailing spaces and the name of the machine's Chinese font: a reader has others."""
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", svg.decode("utf-8"), flags=re.DOTALL)
     text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text)
@@ -81,7 +81,7 @@ def _plain(svg: bytes) -> bytes:
     return "\n".join(line.rstrip() for line in text.splitlines()).encode("utf-8") + b"\n"
 
 
-def beside(images: Mapping[str, Image]) -> dict[str, bytes]:
+def image_files(images: Mapping[str, Image]) -> dict[str, bytes]:
     """Return the picture files, by path, of a report that keeps them in a folder."""
     return {f"{FOLDER}/{name}.{form}": found for name, image in images.items() for form, found in image.items()}
 
@@ -96,7 +96,7 @@ def figure(height: float, width: float = WIDTH) -> "Figure":
     return made
 
 
-def label(text: str, longest: int = 60) -> str:
+def clip_label(text: str, longest: int = 60) -> str:
     return clean_line(text)[:longest]
 
 

@@ -12,8 +12,8 @@ from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.power import pooled_sd, power_sentence
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
-from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
-from tui_transformer.lab.reports.document import Block, Bullets, Cell, Heading, Listing, Paragraph, Table
+from tui_transformer.lab.reports.context import ReportContext, portable_command, without_folders
+from tui_transformer.lab.reports.document import Block, Bullets, Heading, Listing, Paragraph, Table, TableCell
 from tui_transformer.lab.reports.sections.setup import config_of
 from tui_transformer.lab.work.record import SUFFIX
 
@@ -26,15 +26,15 @@ LONGEST_STUDY = 64_000  # bytes of a study's file
 
 def limits(context: ReportContext) -> Iterator[Block]:
     """Every reason to conclude less, from the runs themselves."""
-    yield Heading(context.say("section.limits"))
+    yield Heading(context.format_phrase("section.limits"))
     yield Bullets(tuple((item,) for item in _limits(context)))
 
 
 def _limits(context: ReportContext) -> Iterator[str]:
-    say, language, standings, runs = context.say, context.language, context.standings, context.runs
+    say, language, standings, runs = context.format_phrase, context.language, context.results, context.runs
 
     # Seeds
-    most = max(len(standing.group.counted) for standing in standings)
+    most = max(len(standing.group.counted_runs) for standing in standings)
     if most <= 1:
         yield say("limits.one-seed" if context.several else "limits.one-run")
     elif most < EXPLORATORY:
@@ -43,7 +43,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
         sd = pooled_sd(family.differences.get(LAST.key, {}).values()) if family.primary is LAST else None
         if family.baseline is not None and (said := power_sentence(most, len(family.groups), sd, language)):
             yield said
-    left_out = [standing for standing in standings if standing.group.left_out]
+    left_out = [standing for standing in standings if standing.group.exclusion_reasons]
     if left_out:
         yield say("limits.left-out", names=context.names(left_out))
     judged = ((standing, standing.judgement(standing.primary)) for standing in standings)
@@ -55,7 +55,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
     for badge, key in ((FALLING, "limits.falling"), (OVERFIT, "limits.overfit")):
         having = [standing for standing in standings if badge in standing.badges]
         if having:
-            yield language.counted(key, len(having), names=context.names(having))
+            yield language.format_count(key, len(having), names=context.names(having))
     if context.several:
         yield say("limits.untuned")
         parameters = [n for standing in standings if (n := standing.group.representative.parameters) is not None]
@@ -69,13 +69,13 @@ def _limits(context: ReportContext) -> Iterator[str]:
     facts, places = context.facts(runs[0]), runs[0].places
     few = [probe.name for probe in facts.probes if places.get(probe.name, FEW_PLACES) < FEW_PLACES]
     if few and any(run.probes for run in runs):
-        yield say("limits.few-places", names=language.joined(few), most=FEW_PLACES)
+        yield say("limits.few-places", names=language.join_list(few), most=FEW_PLACES)
     if any(run.scores.get("bleu") is not None for run in runs):
         yield say("limits.sentences")
 
     # Scope
     key = "limits.corpus" if len(context.corpora) == 1 else "limits.corpora"
-    yield say(key, names=language.joined(context.corpora))
+    yield say(key, names=language.join_list(context.corpora))
     if facts.floor is not None:
         yield say("limits.generated")
     sizes = {f"{run.parameters:,}" for run in runs if run.parameters is not None}
@@ -91,13 +91,13 @@ def _limits(context: ReportContext) -> Iterator[str]:
         config = config_of(standing.group.representative)
         for found in lint(config) if config is not None else ():
             if found.key != ABOUT_COST:
-                seen.setdefault(found.words, []).append(context.name(standing))
+                seen.setdefault(found.message, []).append(context.name(standing))
     for words, names in seen.items():
-        yield say("limits.setting", names=language.joined(names), text=words)
+        yield say("limits.setting", names=language.join_list(names), text=words)
 
 
 def environment(context: ReportContext) -> Iterator[Block]:
-    say, runs = context.say, context.runs
+    say, runs = context.format_phrase, context.runs
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         for attempt in RunReader(run.path).environment.attempts[-1:]:
@@ -120,15 +120,15 @@ def environment(context: ReportContext) -> Iterator[Block]:
     total = sum(run.seconds or 0.0 for run in runs)
     if total:
         listed.append((say("environment.time"), duration(total)))
-    rows = tuple(tuple(map(Cell, pair)) for pair in listed)
+    rows = tuple(tuple(map(TableCell, pair)) for pair in listed)
     yield Table(say("table.environment"), context.heads("what", "value"), rows, "ll")
 
 
 def repeat(context: ReportContext) -> Iterator[Block]:
-    say = context.say
+    say = context.format_phrase
     yield Heading(say("section.repeat"))
     yield Paragraph((say("repeat.what"),))
-    commands = dict.fromkeys(command_line(RunReader(run.path).run.command) for run in context.runs)
+    commands = dict.fromkeys(portable_command(RunReader(run.path).run.command) for run in context.runs)
     listed = list(filter(None, commands))
     if listed:
         more = [f"# {say('repeat.more', n=len(listed) - MOST_COMMANDS)}"] if len(listed) > MOST_COMMANDS else []
@@ -153,4 +153,4 @@ def repeat(context: ReportContext) -> Iterator[Block]:
 
 
 def made_with(context: ReportContext) -> Iterator[Block]:
-    yield Paragraph((context.say("made-with", version=version()),))
+    yield Paragraph((context.format_phrase("made-with", version=version()),))

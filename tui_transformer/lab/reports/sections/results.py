@@ -10,23 +10,29 @@ from engine.runs.records import Sample, ValidationRecord
 from tui_transformer.lab.analysis import group_columns as columns
 from tui_transformer.lab.analysis.chart_lines import Curve, curve_of
 from tui_transformer.lab.analysis.columns import Column
-from tui_transformer.lab.analysis.curves import MOST, band, reach, scored
-from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, Entry, probes, scores
-from tui_transformer.lab.analysis.group_columns import mean_column, of_runs
+from tui_transformer.lab.analysis.curves import MOST_CURVES, band, points_by_step, reach
+from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, RunEntry, probe_measures, score_measures
+from tui_transformer.lab.analysis.group_columns import all_runs, mean_column
 from tui_transformer.lab.analysis.sentences import (
+    bleu_noise_sentences,
     expectation_sentence,
     more_sentences,
-    noise_of_sentences,
     notes,
     outcome_counts,
     verdict_sentence,
 )
-from tui_transformer.lab.analysis.verdict import Expectation, VariantResult, brief, expectations, summary
+from tui_transformer.lab.analysis.verdict import (
+    Expectation,
+    VariantResult,
+    brief_verdict,
+    expectations,
+    outcome_summary,
+)
 from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.context import ReportContext
-from tui_transformer.lab.reports.figures.bars import bars
-from tui_transformer.lab.reports.figures.curves import curves, lines_of
-from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
+from tui_transformer.lab.reports.figures.bars import bars_figure
+from tui_transformer.lab.reports.figures.curves import curves_figure, lines_of
+from tui_transformer.lab.reports.figures.distances import distance_charts, distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
 Part = tuple[VariantResult, ...]  # whose scores are the same measure
@@ -38,51 +44,51 @@ MOST_SENTENCES = 5  # of each
 TABLES = {"translation": "table.translations", "answer": "table.answers", "summary": "table.summaries"}
 LONGEST_SAMPLE = 600  # characters
 TABLED = tuple(measure for measure in MEASURES if measure.tabled)
-OF_LOSS = ("perplexity", "bits per character")  # the loss in other words
+LOSS_FORMS = ("perplexity", "bits per character")  # the loss in other words
 
 
-def numbered(parts: Sequence[Part], name: str) -> Iterator[tuple[str, Part]]:
+def numbered_names(parts: Sequence[Part], name: str) -> Iterator[tuple[str, Part]]:
     """Name the pictures: variants on another text or in another unit get their own, `name-2`."""
     for i, part in enumerate(parts, 1):
         yield (name if len(parts) == 1 else f"{name}-{i}"), part
 
 
-def cut(context: ReportContext, part: Part, most: int) -> str:
-    return context.say("figure.cut", shown=most, total=len(part)) if len(part) > most else ""
+def cut_note(context: ReportContext, part: Part, most: int) -> str:
+    return context.format_phrase("figure.cut", shown=most, total=len(part)) if len(part) > most else ""
 
 
 # The course of training
 
 
 def training(context: ReportContext) -> Iterator[doc.Block]:
-    yield doc.Heading(context.say("section.training"))
-    blocks = [block for name, part in numbered(context.parts, "curves") for block in _course(context, name, part)]
-    yield from blocks or [doc.Paragraph((context.say("training.nothing"),))]
+    yield doc.Heading(context.format_phrase("section.training"))
+    blocks = [block for name, part in numbered_names(context.parts, "curves") for block in _course(context, name, part)]
+    yield from blocks or [doc.Paragraph((context.format_phrase("training.nothing"),))]
 
 
 def _course(context: ReportContext, name: str, part: Part) -> Iterator[doc.Block]:
-    shown = part[:MOST]
+    shown = part[:MOST_CURVES]
     lines = lines_of(context, shown)
     if not lines:
         return
     floor = context.common_floor(shown)
     keys = ["caption.curves" if len(shown) == 1 else "caption.curves.several"]
-    if any(len(s.group.drawn) > 1 for s in shown):
+    if any(len(s.group.charted_runs) > 1 for s in shown):
         keys.append("caption.band")
     if floor is not None:
         keys.append("caption.floor.window" if floor.context else "caption.floor")
-    if any(s.group.void for s in shown):
+    if any(s.group.invalid_badge for s in shown):
         keys.append("caption.void")
-    caption = context.sentences([*map(context.say, keys), cut(context, part, MOST)])
+    caption = context.sentences([*map(context.format_phrase, keys), cut_note(context, part, MOST_CURVES)])
     unit = part[0].group.representative.protocol.unit
-    yield doc.Figure(name, caption, partial(curves, lines, unit, floor, context.drawn))
+    yield doc.Figure(name, caption, partial(curves_figure, lines, unit, floor, context.picture_language))
     if len(part) == 1 and len(part[0].runs) == 1:
         yield from _evaluations(context, part[0].runs[0])
     else:
         yield from _mean_losses(context, shown)
 
 
-def _thinned(steps: Sequence[float], kept: set[float]) -> list[float]:
+def _decimated(steps: Sequence[float], kept: set[float]) -> list[float]:
     """At most `MOST_EVALUATIONS`, equally spaced, with the first, the last and those that must stay."""
     if len(steps) <= MOST_EVALUATIONS:
         return list(steps)
@@ -90,12 +96,12 @@ def _thinned(steps: Sequence[float], kept: set[float]) -> list[float]:
     return sorted({steps[round(i * every)] for i in range(MOST_EVALUATIONS)} | (kept & set(steps)))
 
 
-def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
-    say = context.say
+def _evaluations(context: ReportContext, run: RunEntry) -> Iterator[doc.Table]:
+    say = context.format_phrase
     metrics = context.metrics[run.path]
     by_step = {float(r.step): r for r in metrics.validation if "step" in r.model_fields_set}
     best = {float(run.best_step)} if run.best_step is not None else set()
-    steps = _thinned(sorted(by_step), best)
+    steps = _decimated(sorted(by_step), best)
     if not steps:
         return
     shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
@@ -106,12 +112,12 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
-        values = [(measure.brief, by_step[step].value(measure.key)) for measure in shown]
+        values = [(measure.brief_format, by_step[step].value(measure.key)) for measure in shown]
         texts = [
             f"{step:,.0f}",
             *([f"{step / per_epoch:.2f}"] if per_epoch else []),
             *("" if value is None else form.format(value) for form, value in values),
-            *(_at(train, step, "{:.4f}"), _at(rate, step, "{:.2e}")),
+            *(_value_at(train, step, "{:.4f}"), _value_at(rate, step, "{:.2e}")),
         ]
         rows.append(doc.cells(texts, strong=step in best))
     heads = context.heads("step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr")
@@ -121,10 +127,10 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
 
 
 def _evaluations_cut(context: ReportContext, shown: int, total: int) -> str:
-    return context.say("table.evaluations.cut", shown=shown, total=total) if total > MOST_EVALUATIONS else ""
+    return context.format_phrase("table.evaluations.cut", shown=shown, total=total) if total > MOST_EVALUATIONS else ""
 
 
-def _at(curve: Curve, step: float, form: str) -> str:
+def _value_at(curve: Curve, step: float, form: str) -> str:
     before = [y for x, y in zip(curve.x, curve.y, strict=True) if x <= step]
     return form.format(before[-1]) if before else doc.NONE
 
@@ -132,44 +138,44 @@ def _at(curve: Curve, step: float, form: str) -> str:
 def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
     losses: list[dict[float, str]] = []
     for standing in shown:
-        metrics = [context.metrics[run.path] for run in standing.group.drawn]
-        made = band({i: scored(found.validation, "step") for i, found in enumerate(metrics)})
+        metrics = [context.metrics[run.path] for run in standing.group.charted_runs]
+        made = band({i: points_by_step(found.validation, "step") for i, found in enumerate(metrics)})
         points = zip(made.x, made.y, made.half or (None,) * len(made.x), strict=True)
-        losses.append({x: LAST.spread(Mean(y, half, made.n, None)) for x, y, half in points})
+        losses.append({x: LAST.format_mean(Mean(y, half, made.n, None)) for x, y, half in points})
     everything = sorted({step for points in losses for step in points})
-    steps = _thinned(everything, set())
+    steps = _decimated(everything, set())
     if steps:
         rows = tuple(doc.cells([f"{step:,.0f}", *(points.get(step, "") for points in losses)]) for step in steps)
-        heads = (context.say("head.step"), *map(context.name, shown))
+        heads = (context.format_phrase("head.step"), *map(context.name, shown))
         note = _evaluations_cut(context, len(steps), len(everything))
-        yield doc.Table(context.say("table.means"), heads, rows, "r" * len(heads), note)
+        yield doc.Table(context.format_phrase("table.means"), heads, rows, "r" * len(heads), note)
 
 
 # The ablation
 
 
 def results(context: ReportContext) -> Iterator[doc.Block]:
-    say, standings = context.say, context.standings
-    runs = of_runs(standings)
-    measures = (*probes(runs), *(measure for measure in scores(runs) if measure.judged))
+    say, standings = context.format_phrase, context.results
+    runs = all_runs(standings)
+    measures = (*probe_measures(runs), *(measure for measure in score_measures(runs) if measure.judged))
     loss = mean_column(LAST, always=True)
     named = [columns.VARIANT, columns.SEEDS, loss]
     yield doc.Heading(say("section.results"))
     if context.several:
-        judged = [columns.difference_column(LAST), columns.P, columns.VERDICT, columns.CHECKS]
+        judged = [columns.difference_column(LAST), columns.P_VALUE, columns.VERDICT, columns.CHECKS]
         ablation = [*named, *judged, columns.expected_column(measures), columns.PARAMETERS]
         yield _table(context, say("table.ablation"), ablation, measures)
-        for name, part in numbered(context.parts, "ablation"):
+        for name, part in numbered_names(context.parts, "ablation"):
             shown = part[:MOST_BARS]
             if any(standing.mean(LAST) is not None for standing in shown):
-                void = say("caption.bars.void") if any(s.group.void for s in shown) else ""
-                caption = context.sentences([say("caption.bars"), void, cut(context, part, MOST_BARS)])
-                yield doc.Figure(name, caption, partial(bars, context, shown))
+                void = say("caption.bars.void") if any(s.group.invalid_badge for s in shown) else ""
+                caption = context.sentences([say("caption.bars"), void, cut_note(context, part, MOST_BARS)])
+                yield doc.Figure(name, caption, partial(bars_figure, context, shown))
         yield doc.Heading(say("section.verdicts"), 2)
         verdicts = []  # each with all its evidence
         for standing in standings:
             said = [verdict_sentence(standing, context.language) + say("full-stop")]
-            said += [*more_sentences(standing, context.language), *noise_of_sentences(standing, context.language)]
+            said += [*more_sentences(standing, context.language), *bleu_noise_sentences(standing, context.language)]
             verdicts.append(_named(context, standing, said))
         yield doc.Bullets(tuple(verdicts))
         yield from _expectations(context, measures)
@@ -178,64 +184,72 @@ def results(context: ReportContext) -> Iterator[doc.Block]:
     caption = say("table.more" if context.several else "table.more.alone")
     yield replace(_table(context, caption, more, ()), note=say("table.more.note"))
     yield from _averages(context)
-    cost = [*named[:2], *columns.FAIRNESS]
+    cost = [*named[:2], *columns.COST_COLUMNS]
     yield replace(_table(context, say("table.cost"), cost, ()), note=say("table.cost.note"))
 
 
 def _averages(context: ReportContext) -> Iterator[doc.Table]:
     """The losses of averaged weights beside each run's best, if any were scored."""
     rows = []
-    for run in of_runs(context.standings):
+    for run in all_runs(context.results):
         for name, loss in run.averages:
             best, minus = ("", "") if run.best is None else (f"{run.best:.4f}", f"{loss - run.best:+.4f}")
-            rows.append(doc.cells([run.name, context.language.word(name), f"{loss:.4f}", best, minus]))
+            rows.append(doc.cells([run.name, context.language.translate_term(name), f"{loss:.4f}", best, minus]))
     if rows:
-        cut = context.say("table.cut", shown=MOST_AVERAGES, total=len(rows)) if len(rows) > MOST_AVERAGES else ""
+        cut = (
+            context.format_phrase("table.cut", shown=MOST_AVERAGES, total=len(rows))
+            if len(rows) > MOST_AVERAGES
+            else ""
+        )
         heads = context.heads("run", "weights", "loss", "best", "minus_best")
-        yield doc.Table(context.say("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
+        yield doc.Table(context.format_phrase("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
 
 
 def _table(context: ReportContext, caption: str, among: Sequence[Column], measures: Sequence[Measure]) -> doc.Table:
     """The columns in which any variant has a value."""
-    standings, language = context.standings, context.language
+    standings, language = context.results, context.language
     shown = [c for c in among if c.always or any(c.value(s, None) not in (None, "", ()) for s in standings)]
 
-    def cell(column: Column, standing: VariantResult) -> doc.Cell:
+    def cell(column: Column, standing: VariantResult) -> doc.TableCell:
         if column is columns.VERDICT:
-            return doc.Cell(standing.verdict(language) or doc.NONE, strong=bool(standing.why_not))
+            return doc.TableCell(standing.verdict(language) or doc.NONE, strong=bool(standing.why_incomparable))
         if column is columns.VARIANT:
-            return doc.Cell(context.name(standing), strong=standing.is_baseline)
+            return doc.TableCell(context.name(standing), strong=standing.is_baseline)
         if column.key == "expected":
-            return doc.Cell(summary(expectations(standing, measures), language) or doc.NONE)
+            return doc.TableCell(outcome_summary(expectations(standing, measures), language) or doc.NONE)
         if column is columns.CHECKS:  # without what its owner has seen: a reader judges alone
-            return doc.Cell(replace(column, said=None).shown(standing, None), strong=bool(standing.badges))
-        return doc.Cell(column.shown(standing, None))
+            return doc.TableCell(
+                replace(column, localized_cell=None).screen_text(standing, None), strong=bool(standing.badges)
+            )
+        return doc.TableCell(column.screen_text(standing, None))
 
     rows = tuple(tuple(cell(column, standing) for column in shown) for standing in standings)
-    heads = tuple(language.word(column.title) for column in shown)
-    align = "".join("r" if column.right else "l" for column in shown)
+    heads = tuple(language.translate_term(column.title) for column in shown)
+    align = "".join("r" if column.right_aligned else "l" for column in shown)
     return doc.Table(caption, heads, rows, align, context.sentences(notes(standings, language)))
 
 
 def _named(context: ReportContext, standing: VariantResult, sentences: Sequence[str]) -> doc.Spans:
-    return doc.Strong(context.name(standing)), context.say("name.colon"), context.sentences(sentences)
+    return doc.Strong(context.name(standing)), context.format_phrase("name.colon"), context.sentences(sentences)
 
 
 def _expectations(context: ReportContext, measures: Sequence[Measure]) -> Iterator[doc.Block]:
     everything: list[Expectation] = []
     items = []
-    for standing in context.standings:
+    for standing in context.results:
         found = expectations(standing, measures)
         everything += found
         if found:
             each = [expectation_sentence(one, context.language) for one in found]
-            said = context.say("join.semicolon").join(each) + context.say("full-stop")
-            why = standing.foretold.why
-            items.append(_named(context, standing, [said, context.say("expected.why", why=why) if why else ""]))
+            said = context.format_phrase("join.semicolon").join(each) + context.format_phrase("full-stop")
+            why = standing.expectation.why
+            items.append(
+                _named(context, standing, [said, context.format_phrase("expected.why", why=why) if why else ""])
+            )
     if items:
-        yield doc.Heading(context.say("section.expected"), 2)
+        yield doc.Heading(context.format_phrase("section.expected"), 2)
         counts = outcome_counts(everything, context.language)
-        yield doc.Paragraph((context.say("expected.counts", counts=counts),))
+        yield doc.Paragraph((context.format_phrase("expected.counts", counts=counts),))
         yield doc.Bullets(tuple(items))
 
 
@@ -247,36 +261,40 @@ def probing(context: ReportContext) -> Iterator[doc.Block]:
     tables = []
     for part in context.parts:
         runs = [run for standing in part for run in standing.runs]
-        measured = probes(runs)
+        measured = probe_measures(runs)
         if measured:
-            tables.append(_described(context, part[0].group.representative, measured))
-            tables.append(_by_variant(context, part, measured, context.say("table.probes")))
-        others = tuple(measure for measure in scores(runs) if measure.name not in OF_LOSS)
+            tables.append(_probe_table(context, part[0].group.representative, measured))
+            tables.append(_variant_table(context, part, measured, context.format_phrase("table.probes")))
+        others = tuple(measure for measure in score_measures(runs) if measure.name not in LOSS_FORMS)
         if others:
-            tables.append(_by_variant(context, part, others, context.say("table.scores")))
+            tables.append(_variant_table(context, part, others, context.format_phrase("table.scores")))
     if not tables:
         return
-    yield doc.Heading(context.say("section.probes"))
+    yield doc.Heading(context.format_phrase("section.probes"))
     yield from tables
-    for name, part in numbered(context.parts, "distance"):
-        charts = by_distance(context, part[:MOST])
+    for name, part in numbered_names(context.parts, "distance"):
+        charts = distance_charts(context, part[:MOST_CURVES])
         if charts:
             each = [  # how far back each can look, if less than its context
-                context.say(
+                context.format_phrase(
                     "caption.reach.each",
                     name=context.name(standing),
                     n=found.tokens,
-                    why=context.language.word(found.why),
+                    why=context.language.translate_term(found.why),
                 )
                 for standing in part
                 if (found := reach(standing.group.representative.config)) is not None and found.why != "context"
             ]
-            reaches = context.say("caption.reach", each=context.say("join.semicolon").join(each)) if each else ""
-            caption = context.sentences([context.say("caption.distance"), reaches])
-            yield doc.Figure(name, caption, partial(distance_figure, charts, context.drawn))
+            reaches = (
+                context.format_phrase("caption.reach", each=context.format_phrase("join.semicolon").join(each))
+                if each
+                else ""
+            )
+            caption = context.sentences([context.format_phrase("caption.distance"), reaches])
+            yield doc.Figure(name, caption, partial(distance_figure, charts, context.picture_language))
 
 
-def _described(context: ReportContext, run: Entry, measured: Sequence[Measure]) -> doc.Table:
+def _probe_table(context: ReportContext, run: RunEntry, measured: Sequence[Measure]) -> doc.Table:
     known = {probe.name: probe for probe in context.facts(run).probes}
     rows = []
     for measure in measured:
@@ -286,28 +304,28 @@ def _described(context: ReportContext, run: Entry, measured: Sequence[Measure]) 
             "" if places is None else f"{places:,}",
             *("" if share is None else f"{share:.1%}" for share in shares),
         ]
-        what = context.language.word(probe.description) if probe is not None else ""
-        rows.append((doc.Cell(measure.key, code=True), *doc.cells([*texts, what])))
+        what = context.language.translate_term(probe.description) if probe is not None else ""
+        rows.append((doc.TableCell(measure.key, code=True), *doc.cells([*texts, what])))
     note = "table.described.pairs" if run.protocol.task.corpus == "pairs" else "table.described.note"
     heads = context.heads("probe", "places", "chance", "shortcut", "remembered")
-    return doc.Table(context.say("table.described"), heads, tuple(rows), "lrrrl", context.say(note))
+    return doc.Table(context.format_phrase("table.described"), heads, tuple(rows), "lrrrl", context.format_phrase(note))
 
 
-def _by_variant(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> doc.Table:
+def _variant_table(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> doc.Table:
     language = context.language
     rows = []
     for standing in part:
-        row = [doc.Cell(context.name(standing), strong=standing.is_baseline)]
+        row = [doc.TableCell(context.name(standing), strong=standing.is_baseline)]
         for measure in measures:
             mean = standing.mean(measure)
             judged = standing.judgement(measure) if measure.judged else None
-            facts = brief(judged, language) if measure.judged else ""
-            amount = doc.NONE if mean is None else context.bracketed(measure.spread(mean), facts)
-            row.append(doc.Cell(amount, strong=mean is not None and judged is not None and judged.kind == "worse"))
+            facts = brief_verdict(judged, language) if measure.judged else ""
+            amount = doc.NONE if mean is None else context.bracketed(measure.format_mean(mean), facts)
+            row.append(doc.TableCell(amount, strong=mean is not None and judged is not None and judged.kind == "worse"))
         rows.append(tuple(row))
-    names = ((language.word(measure.name), measure.unit) for measure in measures)
-    heads = (context.say("head.variant"), *(f"{name}, %" if unit == "%" else name for name, unit in names))
-    return doc.Table(caption, heads, tuple(rows), "l" * len(heads), context.say("table.probes.note"))
+    names = ((language.translate_term(measure.name), measure.unit) for measure in measures)
+    heads = (context.format_phrase("head.variant"), *(f"{name}, %" if unit == "%" else name for name, unit in names))
+    return doc.Table(caption, heads, tuple(rows), "l" * len(heads), context.format_phrase("table.probes.note"))
 
 
 # What the models write
@@ -317,20 +335,20 @@ def texts(context: ReportContext) -> Iterator[doc.Block]:
     """Samples, or translations beside their references with the scores of all; nothing without any."""
     written = [
         (standing, run, sample)
-        for standing in context.standings[:MOST_WRITERS]
+        for standing in context.results[:MOST_WRITERS]
         for run in standing.runs[:1]
         for sample in list(RunReader(run.path).samples())[-1:]
     ]
     if not written:
         return
-    yield doc.Heading(context.say("section.texts"))
+    yield doc.Heading(context.format_phrase("section.texts"))
     for standing, run, sample in written:
         if sample.translations:
             yield _translation_scores(context, standing, run)
             yield _translations(context, standing, sample)
     samples = [_sample(context, *one) for one in written if not one[2].translations]
     if samples:
-        yield doc.Paragraph((context.say("texts.chosen"),))
+        yield doc.Paragraph((context.format_phrase("texts.chosen"),))
         yield from samples
 
 
@@ -339,38 +357,40 @@ def texts(context: ReportContext) -> Iterator[doc.Block]:
 
 def classes(context: ReportContext) -> Iterator[doc.Block]:
     """The confusion table of each variant's first run; nothing without classes."""
-    shown = [(s, run) for s in context.standings for run in s.runs[:1] if run.classified is not None][:MOST_WRITERS]
+    shown = [(s, run) for s in context.results for run in s.runs[:1] if run.classification is not None][:MOST_WRITERS]
     if not shown:
         return
-    yield doc.Heading(context.say("section.classes"))
+    yield doc.Heading(context.format_phrase("section.classes"))
     for standing, run in shown:
-        found = run.classified
+        found = run.classification
         assert found is not None
         rows = tuple(
-            (doc.Cell(name), *(doc.Cell(f"{n:,}", strong=i == j) for j, n in enumerate(row)))
+            (doc.TableCell(name), *(doc.TableCell(f"{n:,}", strong=i == j) for j, n in enumerate(row)))
             for i, (name, row) in enumerate(zip(found.classes, found.confusion, strict=True))
         )
-        caption = context.say("table.confusion", name=context.name(standing), run=run.name)
-        heads = (context.say("head.class"), *found.classes)
-        yield doc.Table(caption, heads, rows, "l" + "r" * len(found.classes), context.say("table.confusion.note"))
+        caption = context.format_phrase("table.confusion", name=context.name(standing), run=run.name)
+        heads = (context.format_phrase("head.class"), *found.classes)
+        yield doc.Table(
+            caption, heads, rows, "l" + "r" * len(found.classes), context.format_phrase("table.confusion.note")
+        )
 
 
-def _sample(context: ReportContext, standing: VariantResult, run: Entry, sample: Sample) -> doc.Listing:
+def _sample(context: ReportContext, standing: VariantResult, run: RunEntry, sample: Sample) -> doc.Listing:
     how = {"temperature": sample.temperature, "top_k": sample.top_k, "top_p": sample.top_p}
     details = [
-        context.say(f"texts.{key}", value=f"{value:g}")
+        context.format_phrase(f"texts.{key}", value=f"{value:g}")
         for key, value in how.items()
         if value is not None and not (key == "top_p" and value == 1.0)
     ]
-    title = context.say("texts.title", name=context.name(standing), run=run.name, step=f"{sample.step:,}")
+    title = context.format_phrase("texts.title", name=context.name(standing), run=run.name, step=f"{sample.step:,}")
     between = "" if run.protocol.task.continues else "\n→ "
     shown = sample.prompt + between + sample.text
     text = shown[:LONGEST_SAMPLE] + ("…" if len(shown) > LONGEST_SAMPLE else "")
-    return doc.Listing(text, context.bracketed(title, context.say("join.comma").join(details)))
+    return doc.Listing(text, context.bracketed(title, context.format_phrase("join.comma").join(details)))
 
 
-def _translation_scores(context: ReportContext, standing: VariantResult, run: Entry) -> doc.Paragraph:
-    say, last = context.say, RunReader(run.path).summary.last or ValidationRecord()
+def _translation_scores(context: ReportContext, standing: VariantResult, run: RunEntry) -> doc.Paragraph:
+    say, last = context.format_phrase, RunReader(run.path).summary.last or ValidationRecord()
     said = [say("texts.translated", name=context.name(standing), run=run.name, step=f"{last.step:,}")]
     if last.bleu is not None and last.chrf is not None and last.exact_match is not None:
         shares = {"bleu": f"{last.bleu:.2f}", "chrf": f"{last.chrf:.1f}", "exact": f"{last.exact_match:.1%}"}
@@ -393,18 +413,18 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: En
 def _translations(context: ReportContext, standing: VariantResult, sample: Sample) -> doc.Table:
     rows = []
     for row in sample.translations[:MOST_SENTENCES]:
-        wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=row.right)
+        wrote = doc.TableCell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=row.right)
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
     rows_of = {"questions": ("question", "answer"), "articles": ("article", "summary")}
-    source, target = rows_of.get(standing.protocol.task.rows, ("source", "translation"))
+    source, target = rows_of.get(standing.protocol.task.row_name, ("source", "translation"))
     heads = context.heads(source, "reference", target)
-    caption = context.say(TABLES[target], name=context.name(standing))
+    caption = context.format_phrase(TABLES[target], name=context.name(standing))
     if any(row.probabilities for row in sample.translations):
         heads = context.heads("text", "class", "predicted")
-        caption = context.say("table.classified", name=context.name(standing))
+        caption = context.format_phrase("table.classified", name=context.name(standing))
         chances = [row.probabilities.get(row.text) for row in sample.translations]
         rows = [
             (*row[:2], replace(row[2], text=context.bracketed(row[2].text, "" if chance is None else f"{chance:.2f}")))
             for row, chance in zip(rows, chances, strict=False)
         ]
-    return doc.Table(caption, heads, tuple(rows), "lll", context.say("table.translations.note"))
+    return doc.Table(caption, heads, tuple(rows), "lll", context.format_phrase("table.translations.note"))

@@ -5,31 +5,40 @@ from functools import partial
 
 from engine.base.errors import InputError
 from engine.config.keys import is_bookkeeping
-from engine.config.lints import ACTS
+from engine.config.lints import CONDITIONAL_SETTINGS
 from engine.config.schema import RunConfig
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import setting_text
 from tui_transformer.lab.analysis.detail import UNSET
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import PASSED, badge
 from tui_transformer.lab.reports.context import ReportContext, base_name, corpus_name
-from tui_transformer.lab.reports.document import NONE, Block, Cell, Figure, Heading, Math, Paragraph, Table, cells
+from tui_transformer.lab.reports.document import NONE, Block, Figure, Heading, Math, Paragraph, Table, TableCell, cells
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.formulas import formulas
 
 MOST_RUNS = 60  # rows of a table
 MOST_DIAGRAMS = 2
 # What changes a diagram's shape; what changes only inside a box goes into a table.
-DRAWN = ("architecture", "n_layers", "n_encoder_layers", "norm", "norm_placement", "final_norm", "residual", "parallel")
+SHAPE_SETTINGS = (
+    "architecture",
+    "n_layers",
+    "n_encoder_layers",
+    "norm",
+    "norm_placement",
+    "final_norm",
+    "residual",
+    "parallel",
+)
 PARTS = ("documents", "questions")  # a document corpus has a hash per split of either
 SPLIT_COUNTS = ("documents", "questions", "texts", "pairs", "characters", "tokens", "source_tokens", "unknown")
 FEW_SETTINGS = 5  # side by side
 
 
-def config_of(run: Entry) -> RunConfig | None:
+def config_of(run: RunEntry) -> RunConfig | None:
     """Its config as this version reads it; None if it cannot."""
     try:
         return RunReader(run.path).config if run.config else None
@@ -38,14 +47,14 @@ def config_of(run: Entry) -> RunConfig | None:
 
 
 def runs(context: ReportContext) -> Iterator[Block]:
-    yield Heading(context.say("section.runs"))
+    yield Heading(context.format_phrase("section.runs"))
     yield Paragraph((context.sentences(_what_was_run(context)),))
-    say, language = context.say, context.language
+    say, language = context.format_phrase, context.language
     rows = []
-    for standing in context.standings:
+    for standing in context.results:
         for run in standing.runs:
-            state, why = language.word(run.state), standing.group.left_out.get(run.path, "")
-            reason = language.word(why) if why != run.state else ""
+            state, why = language.translate_term(run.state), standing.group.exclusion_reasons.get(run.path, "")
+            reason = language.translate_term(why) if why != run.state else ""
             step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
             seed = run.seed_of_study
             texts = [
@@ -53,35 +62,35 @@ def runs(context: ReportContext) -> Iterator[Block]:
                 *(context.bracketed(state, reason if reason != state else ""), step),
                 *(NONE if value is None else f"{value:.4f}" for value in (run.last, run.best)),
             ]
-            checks = " ".join(badge(name).called for name in run.badges) or (PASSED if run.checked else NONE)
-            rows.append((*map(Cell, texts), Cell(checks, strong=bool(run.badges))))
+            checks = " ".join(badge(name).display_name for name in run.badges) or (PASSED if run.checked else NONE)
+            rows.append((*map(TableCell, texts), TableCell(checks, strong=bool(run.badges))))
     heads = context.heads("variant", "run", "seed", "state", "step", "last", "best", "checks")
-    notes = [say("runs.left-out")] if any(standing.group.left_out for standing in context.standings) else []
+    notes = [say("runs.left-out")] if any(standing.group.exclusion_reasons for standing in context.results) else []
     notes += [say("table.cut", shown=MOST_RUNS, total=len(rows))] if len(rows) > MOST_RUNS else []
     yield Table(say("table.runs"), heads, tuple(rows[:MOST_RUNS]), "llrlrrrl", context.sentences(notes))
 
 
 def _what_was_run(context: ReportContext) -> Iterator[str]:
-    say, language = context.say, context.language
+    say, language = context.format_phrase, context.language
     values = {
         "runs": len(context.runs),
-        "variants": len(context.standings),
-        "corpora": context.language.joined(context.corpora),
+        "variants": len(context.results),
+        "corpora": context.language.join_list(context.corpora),
     }
     yield say("runs.several" if context.several else "runs.one" if len(context.runs) == 1 else "runs.seeds", **values)
     steps = dict.fromkeys(f"{run.steps:,}" for run in context.runs if run.steps)
     if steps:
-        yield say("runs.steps", steps=language.joined(steps))
-    for standing in context.standings:
-        name, before = context.name(standing), standing.group.earlier
-        origins = dict.fromkeys(run.origin.shown for run in standing.runs if run.origin is not None)
+        yield say("runs.steps", steps=language.join_list(steps))
+    for standing in context.results:
+        name, before = context.name(standing), standing.group.earlier_stages
+        origins = dict.fromkeys(run.origin.label for run in standing.runs if run.origin is not None)
         if before:
-            stages = language.joined(dict.fromkeys(run.study.stage for run in before if run.study is not None))
-            lengths = language.joined(dict.fromkeys(f"{run.steps:,}" for run in before))
-            kinds = language.joined(dict.fromkeys(language.word(run.protocol.objective) for run in before))
+            stages = language.join_list(dict.fromkeys(run.study.stage for run in before if run.study is not None))
+            lengths = language.join_list(dict.fromkeys(f"{run.steps:,}" for run in before))
+            kinds = language.join_list(dict.fromkeys(language.translate_term(run.protocol.objective) for run in before))
             yield say("runs.stages", name=name, stages=stages, steps=lengths, objectives=kinds, n=len(before))
         elif origins:
-            yield say("runs.origins", name=name, origins=language.joined(origins))
+            yield say("runs.origins", name=name, origins=language.join_list(origins))
     for study in context.studies.values():
         yield say("runs.study", name=study.name)
         if study.description:
@@ -89,17 +98,17 @@ def _what_was_run(context: ReportContext) -> Iterator[str]:
         if study.baseline:
             yield say("runs.baseline", name=study.baseline)
     if not context.studies and context.several:
-        yield say("runs.first", name=context.name(context.first))
+        yield say("runs.first", name=context.name(context.representative))
 
 
 def model(context: ReportContext) -> Iterator[Block]:
-    say = context.say
-    configs = {s: config for s in context.standings if (config := config_of(s.group.representative)) is not None}
+    say = context.format_phrase
+    configs = {s: config for s in context.results if (config := config_of(s.group.representative)) is not None}
     yield Heading(say("section.model"))
     if not configs:
         yield Paragraph((say("model.unknown"),))
         return
-    first = context.first if context.first in configs else next(iter(configs))
+    first = context.representative if context.representative in configs else next(iter(configs))
     found, parameters = configs[first].model, first.group.representative.parameters
     both = found.architecture == "encoder-decoder"
     shape = say(
@@ -118,10 +127,10 @@ def model(context: ReportContext) -> Iterator[Block]:
     # A diagram of the first, and one per other shape.
     shapes: dict[object, VariantResult] = {}
     for standing in (first, *configs):
-        shapes.setdefault(tuple(getattr(configs[standing].model, key) for key in DRAWN), standing)
+        shapes.setdefault(tuple(getattr(configs[standing].model, key) for key in SHAPE_SETTINGS), standing)
     key = "figure.model.of" if len(shapes) > 1 or context.several else "figure.model"
     for i, standing in enumerate(list(shapes.values())[:MOST_DIAGRAMS]):
-        draw = partial(diagram, configs[standing].model, context.drawn)
+        draw = partial(diagram, configs[standing].model, context.picture_language)
         name = "model" if i == 0 else f"model-{i + 1}"
         yield Figure(name, say(key, name=context.name(standing)), draw, wide=False)
 
@@ -134,8 +143,8 @@ def model(context: ReportContext) -> Iterator[Block]:
 
 
 def _components(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
-    say = context.say
-    found = {s: parts for s in context.standings if (parts := RunReader(s.group.representative.path).model.components)}
+    say = context.format_phrase
+    found = {s: parts for s in context.results if (parts := RunReader(s.group.representative.path).model.components)}
     if standing not in found:
         return
     shown: list[VariantResult] = []
@@ -143,7 +152,7 @@ def _components(context: ReportContext, standing: VariantResult) -> Iterator[Tab
         if all(parts != found[other] for other in shown):
             shown.append(s)
     names = dict.fromkeys(name for s in shown for name in found[s])
-    rows = [cells([context.language.word(n), *(f"{found[s].get(n, 0):,}" for s in shown)]) for n in names]
+    rows = [cells([context.language.translate_term(n), *(f"{found[s].get(n, 0):,}" for s in shown)]) for n in names]
     rows.append(cells([say("head.total"), *(f"{sum(found[s].values()):,}" for s in shown)], strong=True))
     heads = [context.name(s) for s in shown] if len(shown) > 1 else [say("head.parameters")]
     note = say("model.same-size") if len(shown) == 1 and len(found) > 1 else ""
@@ -153,13 +162,13 @@ def _components(context: ReportContext, standing: VariantResult) -> Iterator[Tab
 
 def data(context: ReportContext) -> Iterator[Block]:
     """The data, each text once: its splits, and the losses to compare any model with."""
-    yield Heading(context.say("section.data"))
+    yield Heading(context.format_phrase("section.data"))
     seen: list[DataFacts] = []
     for part in context.parts:
         run = part[0].group.representative
         facts = context.facts(run)
         if not facts.model_fields_set:
-            yield Paragraph((context.say("data.unknown", name=run.name, corpus=corpus_name(run)),))
+            yield Paragraph((context.format_phrase("data.unknown", name=run.name, corpus=corpus_name(run)),))
         elif facts not in seen:
             seen.append(facts)
             yield Paragraph((context.sentences(_data_sentences(context, run, facts)),))
@@ -167,32 +176,35 @@ def data(context: ReportContext) -> Iterator[Block]:
                 yield _splits(context, facts)
 
             # The floors, and the scores of counting tokens.
-            known = [("level.window" if floor.context else "level.floor", floor.amount) for floor in facts.floors]
+            known = [("level.window" if floor.context else "level.floor", floor.loss_text) for floor in facts.floors]
             counted = (("level.bigram", facts.bigram), ("level.unigram", facts.unigram))
             known += [(key, f"{loss:.4f}") for key, loss in counted if loss is not None]
-            rows = tuple(cells([context.say(key), amount, context.say(f"{key}.means")]) for key, amount in known)
-            unit = context.say("figure.loss.unit", unit=context.language.word(run.protocol.unit))
-            heads = (context.say("head.level"), unit, context.say("head.means"))
+            rows = tuple(
+                cells([context.format_phrase(key), amount, context.format_phrase(f"{key}.means")])
+                for key, amount in known
+            )
+            unit = context.format_phrase("figure.loss.unit", unit=context.language.translate_term(run.protocol.unit))
+            heads = (context.format_phrase("head.level"), unit, context.format_phrase("head.means"))
             if rows:
-                yield Table(context.say("table.levels"), heads, rows, "lrl")
+                yield Table(context.format_phrase("table.levels"), heads, rows, "lrl")
 
 
-def _data_sentences(context: ReportContext, run: Entry, facts: DataFacts) -> Iterator[str]:
-    say, language, protocol = context.say, context.language, run.protocol
-    yield say("data.corpus", corpus=corpus_name(run), objective=language.word(protocol.objective))
+def _data_sentences(context: ReportContext, run: RunEntry, facts: DataFacts) -> Iterator[str]:
+    say, language, protocol = context.format_phrase, context.language, run.protocol
+    yield say("data.corpus", corpus=corpus_name(run), objective=language.translate_term(protocol.objective))
     if facts.source == "generated":
         yield say("data.generated")
     if facts.floor is not None:
         yield say("data.floor")
     if facts.vocabulary is not None:
-        tokenizer = language.word(str(run.config.get("data.tokenizer") or "characters"))
+        tokenizer = language.translate_term(str(run.config.get("data.tokenizer") or "characters"))
         yield say("data.vocabulary", n=f"{facts.vocabulary:,}", tokenizer=tokenizer)
     if facts.tokenizer_sha256:
         yield say("data.tokenizer-hash", hash=facts.tokenizer_sha256[:16])
     if protocol.context is not None:
         yield say("data.windows", context=protocol.context, stride=protocol.stride or protocol.context)
     if facts.classes:
-        yield say("data.classes", n=len(facts.classes), names=language.joined(facts.classes))
+        yield say("data.classes", n=len(facts.classes), names=language.join_list(facts.classes))
     for note in facts.notes:
         yield note[:1].upper() + note[1:] + say("full-stop")
 
@@ -205,29 +217,35 @@ def _splits(context: ReportContext, facts: DataFacts) -> Table:
         hashed = next((key for key in (name, *of_parts) if key in facts.sha256), "")
         counts = [f"{split[key]:,}" if key in split else "" for key in keys]
         sha256 = facts.sha256.get(hashed, "")[:64]
-        rows.append((*cells([context.language.word(name), *counts]), Cell(sha256 or NONE, code=bool(hashed))))
+        rows.append(
+            (*cells([context.language.translate_term(name), *counts]), TableCell(sha256 or NONE, code=bool(hashed)))
+        )
     heads = (*context.heads("split", *keys), "SHA-256")
-    return Table(context.say("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
+    return Table(context.format_phrase("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
 
 
 def settings(context: ReportContext) -> Iterator[Block]:
-    say = context.say
-    among = [standing.group.representative for standing in context.standings]
+    say = context.format_phrase
+    among = [standing.group.representative for standing in context.results]
     yield Heading(say("section.settings"))
     if not any(run.config for run in among):
         yield Paragraph((say("model.unknown"),))
         return
-    varied = [key for key in differences.differing(among) if key != "seed"]
+    varied = [key for key in differences.differing_keys(among) if key != "seed"]
     if context.several:
         yield _differing(context, varied) if varied else Paragraph((say("settings.no-difference"),))
-    run = context.first.group.representative
+    run = context.representative.group.representative
     config = config_of(run)
-    hidden = {*varied, "seed", *(key for key, acts, _ in ACTS if config is not None and not acts(config))}
-    shared = [key for key in differences.settings(among) if key not in hidden and not is_bookkeeping(key)]
+    hidden = {
+        *varied,
+        "seed",
+        *(key for key, acts, _ in CONDITIONAL_SETTINGS if config is not None and not acts(config)),
+    }
+    shared = [key for key in differences.setting_keys(among) if key not in hidden and not is_bookkeeping(key)]
     known = [(key, run.config[key]) for key in shared if run.config.get(key) is not None]
-    pairs = [(Cell(key, code=True), Cell(_setting(value))) for key, value in known]
+    pairs = [(TableCell(key, code=True), TableCell(_setting(value))) for key, value in known]
     down = -(-len(pairs) // 2)  # in two columns
-    pairs += [(Cell(""), Cell(""))] * (2 * down - len(pairs))
+    pairs += [(TableCell(""), TableCell(""))] * (2 * down - len(pairs))
     rows = tuple((*left, *right) for left, right in zip(pairs[:down], pairs[down:], strict=True))
     caption = say("table.shared" if context.several else "table.settings")
     yield Table(caption, context.heads("setting", "value") * 2, rows, "llll")
@@ -241,13 +259,18 @@ def _setting(value: object) -> str:
 
 def _differing(context: ReportContext, keys: list[str]) -> Table:
     """Variants down and settings across if these are few, else transposed."""
-    caption = context.say("table.differing")
-    named = [(context.name(s), s.group.representative.config) for s in context.standings]
+    caption = context.format_phrase("table.differing")
+    named = [(context.name(s), s.group.representative.config) for s in context.results]
     if len(keys) <= FEW_SETTINGS:
         shown = differences.short_names(keys)
-        rows = [(Cell(name), *(Cell(_setting(config.get(key)), code=True) for key in keys)) for name, config in named]
-        heads = (context.say("head.variant"), *(shown[key] for key in keys))
+        rows = [
+            (TableCell(name), *(TableCell(_setting(config.get(key)), code=True) for key in keys))
+            for name, config in named
+        ]
+        heads = (context.format_phrase("head.variant"), *(shown[key] for key in keys))
     else:
-        rows = [(Cell(key, code=True), *(Cell(_setting(config.get(key))) for _, config in named)) for key in keys]
-        heads = (context.say("head.setting"), *(name for name, _ in named))
+        rows = [
+            (TableCell(key, code=True), *(TableCell(_setting(config.get(key))) for _, config in named)) for key in keys
+        ]
+        heads = (context.format_phrase("head.setting"), *(name for name, _ in named))
     return Table(caption, heads, tuple(rows), "l" * len(heads))

@@ -7,26 +7,26 @@ import pytest
 
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
-from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.answer import StudyConclusion
 from tui_transformer.lab.analysis.charts.forest import ForestLayout, forest, forest_text
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.language import ENGLISH
-from tui_transformer.lab.analysis.sentences import answer_sentences
+from tui_transformer.lab.analysis.sentences import conclusion_sentences
 from tui_transformer.lab.analysis.view import View
-from tui_transformer.lab.reports.languages import language
+from tui_transformer.lab.reports.languages import load_report_language
 
 
-def answers(root: Path, measure: str = "") -> tuple[Answer, ...]:
-    look = Folder(root).look()
+def answers(root: Path, measure: str = "") -> tuple[StudyConclusion, ...]:
+    look = RunsFolder(root).scan()
     assert not look.problem
-    return View().answers(look.entries, look.studies, None, measure)
+    return View().conclusions(look.entries, look.studies, None, measure)
 
 
-def said(answer: Answer) -> str:
-    return " ".join(answer_sentences(answer))
+def said(answer: StudyConclusion) -> str:
+    return " ".join(conclusion_sentences(answer))
 
 
-def rows(answer: Answer, width: int = 110) -> dict[str, str]:
+def rows(answer: StudyConclusion, width: int = 110) -> dict[str, str]:
     """The plot's lines by the variant's name."""
     lines = forest_text(answer, width, colour=False).splitlines()
     return {line.split()[0]: line for line in lines if line and not line.startswith(" ")}
@@ -120,7 +120,7 @@ def test_the_answer_is_a_sentence_for_a_report(att) -> None:
 
 
 def test_the_answer_is_written_in_chinese_too(att) -> None:
-    text = " ".join(answer_sentences(answers(att)[0], language("zh")))
+    text = " ".join(conclusion_sentences(answers(att)[0], load_report_language("zh")))
     assert (
         text.startswith("在这些设置下，") and "劣于 global" in text and "leaky" in text and not re.search(r"[{}]", text)
     )
@@ -198,9 +198,9 @@ def test_runs_of_no_study_are_compared_with_the_first_that_others_can_be_compare
 
 def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
     def why(name: str) -> str:
-        look, view = Folder(tmp_path / name).look(), View()
-        assert not view.answers(look.entries, look.studies, None, "")
-        return view.why_no_answer(look.entries, look.studies, None)
+        look, view = RunsFolder(tmp_path / name).scan(), View()
+        assert not view.conclusions(look.entries, look.studies, None, "")
+        return view.why_no_conclusion(look.entries, look.studies, None)
 
     variant(tmp_path / "one", "a")
     assert "only one variant. Press 1" in why("one")
@@ -216,4 +216,4 @@ def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
 def test_one_run_answers_nothing(tmp_path) -> None:
     variant(tmp_path, "alone")
     assert answers(tmp_path) == ()
-    assert ENGLISH.say("answer.more", n=2) == "2 more"
+    assert ENGLISH.format_phrase("answer.more", n=2) == "2 more"

@@ -1,21 +1,21 @@
 """Letters on curves."""
 
 from tui_transformer.lab.analysis.chart_lines import Curve
-from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke, clearest, paint
+from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke, clearest_point, draw_overlay
 from tui_transformer.lab.analysis.curves import Band
 
 
 def test_a_letter_leaves_a_stretch_that_another_curve_covers_and_stays_where_none_does() -> None:
     path = [(float(x), 1.0) for x in range(5)]
     crossing = Curve((0.0, 1.0, 2.0, 3.0, 4.0), (0.9, 1.0, 1.0, 1.1, 2.0))
-    assert clearest(path, path[1], [crossing]) == (4.0, 1.0)
-    assert clearest(path, path[1], [Curve((0.0, 4.0), (2.0, 2.5))]) == path[1]
-    assert clearest(path, path[1], [Curve(), Curve((9.0,), (1.0,))]) == path[1]
+    assert clearest_point(path, path[1], [crossing]) == (4.0, 1.0)
+    assert clearest_point(path, path[1], [Curve((0.0, 4.0), (2.0, 2.5))]) == path[1]
+    assert clearest_point(path, path[1], [Curve(), Curve((9.0,), (1.0,))]) == path[1]
 
 
 def test_only_a_baseline_beside_others_is_dashed() -> None:
     def columns(*strokes: Stroke) -> int:
-        canvas = paint(Overlay(strokes=strokes), 60, 12)
+        canvas = draw_overlay(Overlay(strokes=strokes), 60, 12)
         assert canvas is not None
         return sum(style == "run0" for row in canvas.cells for sign, style in row)
 
@@ -30,7 +30,7 @@ def test_only_a_baseline_beside_others_is_dashed() -> None:
 
 def test_a_dashed_baseline_hides_nothing_of_a_run_that_lies_on_it() -> None:
     def cells(*strokes: Stroke) -> int:
-        canvas = paint(Overlay(strokes=strokes), 60, 12)
+        canvas = draw_overlay(Overlay(strokes=strokes), 60, 12)
         assert canvas is not None
         return sum(style in ("run0", "run1") for row in canvas.cells for sign, style in row)
 
