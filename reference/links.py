@@ -11,6 +11,7 @@ OUTSIDE = {
     "project/architecture.md": "ARCHITECTURE.md",
     "project/changelog.md": "CHANGELOG.md",
     "project/contributing.md": "CONTRIBUTING.md",
+    "project/decisions.md": "DECISIONS.md",
     "project/security.md": "SECURITY.md",
 }
 ELSEWHERE = {"README.md": "index.md", "README.zh-CN.md": "zh/index.md"}  # files whose place another page takes

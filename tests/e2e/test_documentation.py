@@ -25,7 +25,7 @@ from tui_transformer.lab.work.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
-FOR_CONTRIBUTORS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+FOR_CONTRIBUTORS = [ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "DECISIONS")]
 DOCS = ROOT / "docs"
 REPORTS = DOCS / "report-attention"  # written by the program
 WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.parents)
@@ -186,14 +186,16 @@ def test_the_navigation_of_the_site_has_every_page_once() -> None:
     assert sorted(listed) == sorted(pages | set(GENERATED) | set(OUTSIDE))
 
 
-@pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*FOR_CONTRIBUTORS, *sorted((DOCS / "contributing").glob("*.md"))], ids=lambda page: page.name
+)
 def test_every_file_that_is_named_exists(page) -> None:
     """`engine/runs/records.py`; a bare `records.py` exists in one of the folders that its line names, or anywhere."""
     rooms = ("engine", "tui_transformer", "reference", "tests", "presets", "docs")
     files = [path for room in rooms for path in (ROOT / room).rglob("*")]
     names = {path.relative_to(ROOT).as_posix() for path in files}
     for named in re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|/))`", page.read_text(encoding="utf-8")):
-        if "NAME" in named:
+        if "NAME" in named or "CODE" in named or named == "config.toml":  # of a language; of a run
             continue
         found = (ROOT / named).exists() or any(f"/{name}".endswith(f"/{named.rstrip('/')}") for name in names)
         assert found, f"{page.name}: {named}"
