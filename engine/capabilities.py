@@ -39,20 +39,17 @@ def _layers_refusals(model: ModelConfig) -> Iterator[Refusal]:
     added = [name for name in POSITIONS if name in found and POSITIONS[name].acts_on == "embeddings"]
     if added and len(found) > 1:
         others = [name for name, row in POSITIONS.items() if row.acts_on != "embeddings"]
-        yield Refusal(
-            ("model.layers", "model.position"),
-            tr(
-                "{added} positions are added to the embeddings, before the first layer, so layers cannot "
-                "each have their own; with --set model.position=none, layers can choose from {others}",
-                added=added[0],
-                others=comma_separated(others),
-            ),
+        reason = tr(
+            "{added} positions are added to the embeddings, before the first layer, so layers cannot "
+            "each have their own; with --set model.position=none, layers can choose from {others}",
+            added=added[0],
+            others=comma_separated(others),
         )
+        yield Refusal(("model.layers", "model.position"), reason)
     for layer, (first, *_) in model.layer_kinds():
         for refusal in _layer_refusals(layer):
-            yield Refusal(
-                ("model.layers", *refusal.keys), tr("layer {layer}: {reason}", layer=first + 1, reason=refusal.reason)
-            )
+            reason = tr("layer {layer}: {reason}", layer=first + 1, reason=refusal.reason)
+            yield Refusal(("model.layers", *refusal.keys), reason)
 
 
 def _layer_refusals(m: ModelConfig) -> Iterator[Refusal]:
@@ -60,46 +57,36 @@ def _layer_refusals(m: ModelConfig) -> Iterator[Refusal]:
     attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
     if not attention.has_scores and position.adds:
         fitting = [name for name, other in POSITIONS.items() if not other.adds]
-        yield Refusal(
-            ("model.position", "model.attention"),
-            tr(
-                "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
-                attention=m.attention,
-                term=position.adds,
-                fitting=comma_separated(fitting),
-            ),
+        reason = tr(
+            "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
+            attention=m.attention,
+            term=position.adds,
+            fitting=comma_separated(fitting),
         )
+        yield Refusal(("model.position", "model.attention"), reason)
     if not attention.has_scores and m.attention_dropout > 0.0:
-        yield Refusal(
-            ("model.attention_dropout", "model.attention"),
-            tr(
-                "{attention} attention has no weights to drop; --set model.attention_dropout=0.0", attention=m.attention
-            ),
+        reason = tr(
+            "{attention} attention has no weights to drop; --set model.attention_dropout=0.0", attention=m.attention
         )
+        yield Refusal(("model.attention_dropout", "model.attention"), reason)
     if m.backend not in attention.backends:
-        yield Refusal(
-            ("model.backend", "model.attention"),
-            tr(
-                "backend '{backend}' does not support {attention} attention; these do: {backends}",
-                backend=m.backend,
-                attention=m.attention,
-                backends=comma_separated(attention.backends),
-            ),
+        reason = tr(
+            "backend '{backend}' does not support {attention} attention; these do: {backends}",
+            backend=m.backend,
+            attention=m.attention,
+            backends=comma_separated(attention.backends),
         )
+        yield Refusal(("model.backend", "model.attention"), reason)
     if m.backend == "banded" and self_attention(m).reach(1) is None:
-        yield Refusal(
-            ("model.backend", "model.attention"),
-            tr("backend 'banded' supports only attention = 'window', not '{attention}'", attention=m.attention),
-        )
+        reason = tr("backend 'banded' supports only attention = 'window', not '{attention}'", attention=m.attention)
+        yield Refusal(("model.backend", "model.attention"), reason)
     if m.backend in ("sdpa", "dense") and position.acts_on == "content":
-        yield Refusal(
-            ("model.backend", "model.position"),
-            tr(
-                "backend '{backend}' does not support {term}; leave backend at 'auto'",
-                backend=m.backend,
-                term=position.adds,
-            ),
+        reason = tr(
+            "backend '{backend}' does not support {term}; leave backend at 'auto'",
+            backend=m.backend,
+            term=position.adds,
         )
+        yield Refusal(("model.backend", "model.position"), reason)
     for scheme in (attention, position):
         yield from _broken_rules(scheme, m)
     for row in active_parts(m).values():
@@ -110,71 +97,58 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     """Yield each invalid combination with its reason; later rules rely on earlier ones."""
     if c.model.d_model % c.model.n_heads != 0:
         fitting = [str(n) for n in range(1, min(c.model.d_model, 64) + 1) if c.model.d_model % n == 0]
-        yield Refusal(
-            ("model.n_heads", "model.d_model"),
-            tr(
-                "d_model {d_model} is not divisible by {n_heads} heads; head counts that work: {fitting}",
-                d_model=c.model.d_model,
-                n_heads=c.model.n_heads,
-                fitting=comma_separated(fitting[:8]),
-            ),
+        reason = tr(
+            "d_model {d_model} is not divisible by {n_heads} heads; head counts that work: {fitting}",
+            d_model=c.model.d_model,
+            n_heads=c.model.n_heads,
+            fitting=comma_separated(fitting[:8]),
         )
+        yield Refusal(("model.n_heads", "model.d_model"), reason)
     turning = [name for name in c.model.positions if POSITIONS[name].rotates]
     if turning and c.model.head_width % 2 != 0:
-        yield Refusal(
-            ("model.position", "model.n_heads"),
-            tr(
-                "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads "
-                "must be even (got {d_model} / {n_heads})",
-                position=turning[0],
-                head_width=c.model.head_width,
-                d_model=c.model.d_model,
-                n_heads=c.model.n_heads,
-            ),
+        reason = tr(
+            "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads "
+            "must be even (got {d_model} / {n_heads})",
+            position=turning[0],
+            head_width=c.model.head_width,
+            d_model=c.model.d_model,
+            n_heads=c.model.n_heads,
         )
+        yield Refusal(("model.position", "model.n_heads"), reason)
     if c.model.n_heads % c.model.kv_heads != 0:
-        yield Refusal(
-            ("model.n_kv_heads", "model.n_heads"),
-            tr(
-                "{n_heads} query heads cannot evenly share {kv_heads} key and value heads; n_kv_heads must divide "
-                "n_heads",
-                n_heads=c.model.n_heads,
-                kv_heads=c.model.kv_heads,
-            ),
+        reason = tr(
+            "{n_heads} query heads cannot evenly share {kv_heads} key and value heads; n_kv_heads must divide n_heads",
+            n_heads=c.model.n_heads,
+            kv_heads=c.model.kv_heads,
         )
+        yield Refusal(("model.n_kv_heads", "model.n_heads"), reason)
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
         able = join_or(f"'{name}'" for name in task.architectures)
         both = tr("it needs architecture = {architectures}", architectures=able)
-        yield Refusal(
-            ("objective.kind", "model.architecture"),
-            tr(
-                "'{kind}' does not work with architecture = '{architecture}': {why_not}",
-                kind=kind,
-                architecture=architecture,
-                why_not=task.why_not.get(architecture, both),
-            ),
+        reason = tr(
+            "'{kind}' does not work with architecture = '{architecture}': {why_not}",
+            kind=kind,
+            architecture=architecture,
+            why_not=task.why_not.get(architecture, both),
         )
+        yield Refusal(("objective.kind", "model.architecture"), reason)
     if not c.model.causal and c.model.architecture != "encoder":
-        yield Refusal(
-            ("model.causal", "model.architecture"),
-            tr(
-                "a decoder generates from left to right, so it must not see later tokens; for attention in "
-                "both directions, choose architecture = 'encoder'"
-            ),
+        reason = tr(
+            "a decoder generates from left to right, so it must not see later tokens; for attention in "
+            "both directions, choose architecture = 'encoder'"
         )
+        yield Refusal(("model.causal", "model.architecture"), reason)
     yield from task.refusals(c)
     if c.window_targets > c.model.context_length:
-        yield Refusal(
-            ("model.source_length", "model.context_length"),
-            tr(
-                "'{kind}' targets are {window_targets:,} tokens long, but the decoder's context is only "
-                "{context_length:,}; --set model.context_length={window_targets}",
-                kind=kind,
-                window_targets=c.window_targets,
-                context_length=c.model.context_length,
-            ),
+        reason = tr(
+            "'{kind}' targets are {window_targets:,} tokens long, but the decoder's context is only "
+            "{context_length:,}; --set model.context_length={window_targets}",
+            kind=kind,
+            window_targets=c.window_targets,
+            context_length=c.model.context_length,
         )
+        yield Refusal(("model.source_length", "model.context_length"), reason)
     yield from _layers_refusals(c.model)
     if c.model.backend == "dense" and c.trains_on_rows:
         yield Refusal(
@@ -185,91 +159,69 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     for row in active_parts(c.model).values():
         yield from _broken_rules(row, c.model, of_a_layer=False)
     if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
-        yield Refusal(
-            ("model.position_init", "model.position"),
-            tr(
-                "position_init = 'zero' needs a learned table, but position = '{position}' has none; leave "
-                "position_init out or choose position = 'learned'",
-                position=c.model.position,
-            ),
+        reason = tr(
+            "position_init = 'zero' needs a learned table, but position = '{position}' has none; leave "
+            "position_init out or choose position = 'learned'",
+            position=c.model.position,
         )
+        yield Refusal(("model.position_init", "model.position"), reason)
     tokenizer = c.data.tokenizer
     if task.corpus == "text" and tokenizer != "characters" and c.data.corpus == "playlets":
-        yield Refusal(
-            ("data.tokenizer", "data.corpus"),
-            tr(
-                "playlets works only with character tokens, for which its floor and probes are defined: --set "
-                "data.tokenizer=characters, or choose another corpus"
-            ),
+        reason = tr(
+            "playlets works only with character tokens, for which its floor and probes are defined: --set "
+            "data.tokenizer=characters, or choose another corpus"
         )
+        yield Refusal(("data.tokenizer", "data.corpus"), reason)
     if tokenizer == "words" and task.corpus == "pairs":
-        yield Refusal(
-            ("data.tokenizer", "objective.kind"),
-            tr(
-                "word tokens are for texts and documents; translations use characters or byte pairs: --set "
-                "data.tokenizer=bpe"
-            ),
+        reason = tr(
+            "word tokens are for texts and documents; translations use characters or byte pairs: --set "
+            "data.tokenizer=bpe"
         )
+        yield Refusal(("data.tokenizer", "objective.kind"), reason)
     if tokenizer in ("bytes", "loaded") and task.corpus != "text":
-        yield Refusal(
-            ("data.tokenizer", "objective.kind"),
-            tr(
-                "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
-                "--set data.tokenizer=bpe",
-                tokenizer=tokenizer,
-            ),
+        reason = tr(
+            "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
+            "--set data.tokenizer=bpe",
+            tokenizer=tokenizer,
         )
+        yield Refusal(("data.tokenizer", "objective.kind"), reason)
     if tokenizer == "loaded" and c.data.tokenizer_from is None:
-        yield Refusal(
-            ("data.tokenizer", "data.tokenizer_from"),
-            tr("tokenizer = 'loaded' needs a path to load it from: --set data.tokenizer_from=PATH"),
-        )
+        reason = tr("tokenizer = 'loaded' needs a path to load it from: --set data.tokenizer_from=PATH")
+        yield Refusal(("data.tokenizer", "data.tokenizer_from"), reason)
     if tokenizer != "loaded" and c.data.tokenizer_from is not None:
-        yield Refusal(
-            ("data.tokenizer_from", "data.tokenizer"),
-            tr(
-                "tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded",
-                tokenizer=tokenizer,
-            ),
+        reason = tr(
+            "tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded",
+            tokenizer=tokenizer,
         )
+        yield Refusal(("data.tokenizer_from", "data.tokenizer"), reason)
     if not c.data.shared_vocabulary and task.corpus != "pairs":
-        yield Refusal(
-            ("data.shared_vocabulary", "objective.kind"),
-            tr("only translations can have a separate vocabulary for each side; leave shared_vocabulary at true"),
-        )
+        reason = tr("only translations can have a separate vocabulary for each side; leave shared_vocabulary at true")
+        yield Refusal(("data.shared_vocabulary", "objective.kind"), reason)
     if c.data.shared_vocabulary and c.model.source_vocab_size is not None:
-        yield Refusal(
-            ("model.source_vocab_size", "data.shared_vocabulary"),
-            tr(
-                "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
-                "--set data.shared_vocabulary=false"
-            ),
+        reason = tr(
+            "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
+            "--set data.shared_vocabulary=false"
         )
+        yield Refusal(("model.source_vocab_size", "data.shared_vocabulary"), reason)
     if c.model.classes is not None and not task.uses("model.classes", c):
-        yield Refusal(
-            ("model.classes", "objective.kind"),
-            tr("'{kind}' predicts tokens; only classification has classes: leave model.classes out", kind=kind),
-        )
+        reason = tr("'{kind}' predicts tokens; only classification has classes: leave model.classes out", kind=kind)
+        yield Refusal(("model.classes", "objective.kind"), reason)
     if c.evaluation.select not in task.scores:
-        yield Refusal(
-            ("evaluation.select", "objective.kind"),
-            tr(
-                "'{kind}' has no {select} score: translations have bleu and exact_match, summaries have rouge_1, "
-                "rouge_2, rouge_l and exact_match, questions have exact_match, classification has accuracy and "
-                "macro_f1; --set evaluation.select=loss",
-                kind=kind,
-                select=c.evaluation.select,
-            ),
+        reason = tr(
+            "'{kind}' has no {select} score: translations have bleu and exact_match, summaries have rouge_1, "
+            "rouge_2, rouge_l and exact_match, questions have exact_match, classification has accuracy and "
+            "macro_f1; --set evaluation.select=loss",
+            kind=kind,
+            select=c.evaluation.select,
         )
+        yield Refusal(("evaluation.select", "objective.kind"), reason)
     if c.trains_on_rows and c.data.window_stride is not None:
-        yield Refusal(
-            ("data.window_stride", "objective.kind"),
-            tr(
-                "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
-                "window_stride out",
-                kind=kind,
-            ),
+        reason = tr(
+            "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
+            "window_stride out",
+            kind=kind,
         )
+        yield Refusal(("data.window_stride", "objective.kind"), reason)
     yield from _broken_rules(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
@@ -279,18 +231,16 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")
         instead = tr("; --preset {preset} trains on it", preset=preset) if preset else ""
         needed = task.needs_phrase or tr("'{kind}' needs", kind=kind)
-        yield Refusal(
-            ("data.corpus", "objective.kind"),
-            tr(
-                "'{corpus}' contains {kind}, but {needed} {needed_kind}, such as {example} or your own files{hint}",
-                corpus=corpus[:80],
-                kind=KINDS[found].description,
-                needed=needed,
-                needed_kind=KINDS[wanted].description,
-                example=names_of(wanted)[0],
-                hint=instead,
-            ),
+        reason = tr(
+            "'{corpus}' contains {kind}, but {needed} {needed_kind}, such as {example} or your own files{hint}",
+            corpus=corpus[:80],
+            kind=KINDS[found].description,
+            needed=needed,
+            needed_kind=KINDS[wanted].description,
+            example=names_of(wanted)[0],
+            hint=instead,
         )
+        yield Refusal(("data.corpus", "objective.kind"), reason)
 
 
 def check(config: RunConfig) -> Refusal | None:

@@ -207,15 +207,13 @@ class ProcessGroup(Ranks):
         has_one = [any(grads[i] is not None for _, grads in tree.nodes if grads) for i in range(len(tree.weights))]
         whole = sum(weight.numel() for weight in tree.weights) + len(has_one)
         piece = -(-whole // self.size)
-        sent = torch.empty(len(tree.nodes), piece * self.size, device=self.exchange_device)
+        where = self.exchange_device
+        flags = torch.tensor(has_one, dtype=torch.float32, device=where)
+        sent = torch.empty(len(tree.nodes), piece * self.size, device=where)
         for row, (_, grads) in zip(sent, tree.nodes, strict=True):
             if grads is not None:
-                flat = [
-                    _flat(grad, weight, self.exchange_device) for grad, weight in zip(grads, tree.weights, strict=True)
-                ]
-                torch.cat(
-                    [*flat, torch.tensor(has_one, dtype=torch.float32, device=self.exchange_device)], out=row[:whole]
-                )
+                flat = [_flat(grad, weight, where) for grad, weight in zip(grads, tree.weights, strict=True)]
+                torch.cat([*flat, flags], out=row[:whole])
         sizes = [nodes_of(self.block(rank, len(targets))) for rank in range(self.size)]
         got = torch.empty(sum(map(len, sizes)) * piece, device=self.exchange_device)
         self._communicate(
@@ -267,9 +265,8 @@ class ProcessGroup(Ranks):
     def _all_gather(self, own: Tensor) -> Tensor:
         """Return the equally long tensors (n,) of all ranks, one after the other."""
         found = own.new_empty(self.size * own.numel())
-        self._communicate(
-            dist.all_to_all_single, found, own.repeat(self.size)
-        )  # gloo's all_gather is many times slower
+        # gloo's all_gather is many times slower
+        self._communicate(dist.all_to_all_single, found, own.repeat(self.size))
         return found
 
     def _ended_rank(self) -> str:
@@ -289,9 +286,8 @@ class ProcessGroup(Ranks):
             what(*arguments)
         except RuntimeError as error:
             self._lost = True
-            raise RankLost(
-                self._ended_rank() or english("the other ranks cannot be reached: {error}", error=error)
-            ) from None
+            why = self._ended_rank() or english("the other ranks cannot be reached: {error}", error=error)
+            raise RankLost(why) from None
 
 
 class TreeSum:

@@ -1,6 +1,6 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)`, `trn(…)` and `english(…)`, the sentences on settings in `SettingDescription(…)`,
+Messages are the texts in `tr(…)`, `trn(…)` and `english(…)`, the sentences on settings in `Doc(…)`,
 the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has an empty
 `msgstr` in `messages.po`; write it there and run this again.
 """
@@ -70,7 +70,7 @@ def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
 
 def _says(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "SettingDescription":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Doc":
             for part in node.args:
                 said = ast.literal_eval(part) if isinstance(part, ast.Constant | ast.Dict) else ""
                 yield from [said] if isinstance(said, str) else said.values()

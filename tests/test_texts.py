@@ -10,7 +10,7 @@ from tui_transformer.cli.show import bench
 from tui_transformer.cli.show.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
-SHOWN = {*KEYWORDS, "SettingDescription"}  # calls whose texts the catalogue has
+SHOWN = {*KEYWORDS, "Doc"}  # calls whose texts the catalogue has
 # Calls that read, compare or log texts, and never show them.
 READS = {
     *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "partition", "startswith", "removeprefix"),

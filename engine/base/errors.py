@@ -62,12 +62,7 @@ def process_start_error(error: OSError, before: str = "") -> MachineFault:
     """Return the one-line error for a process that could not be started; `before` says what has already been done."""
     where = f"{error.filename}: " if error.filename else ""
     return MachineFault(
-        tr(
-            "{before}no process could be started: {where}{strerror}",
-            before=before,
-            where=where,
-            strerror=reason(error),
-        )
+        tr("{before}no process could be started: {where}{strerror}", before=before, where=where, strerror=reason(error))
     )
 
 

@@ -37,10 +37,8 @@ def refuse_links(folder: Path) -> None:
             except OSError:  # deleted meanwhile
                 continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise InputError(
-                    tr(
-                        "{path}: is a link or not a regular file, so writes would go elsewhere; put the file "
-                        "itself there",
-                        path=path,
-                    )
+                message = tr(
+                    "{path}: is a link or not a regular file, so writes would go elsewhere; put the file itself there",
+                    path=path,
                 )
+                raise InputError(message)

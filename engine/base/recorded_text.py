@@ -153,24 +153,21 @@ def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
         except ValueError:  # a brace that is no gap
             parts = others = []
         gaps = any(name is not None for _, name, _ in parts)
-        tail = text.startswith(CONTINUATION_STARTS) and any(
-            WORD.search(literal) for literal, _, _ in parts or [(text, None, "")]
-        )
+        has_word = any(WORD.search(literal) for literal, _, _ in parts or [(text, None, "")])
+        tail = has_word and text.startswith(CONTINUATION_STARTS)
         if not gaps:
             exact[text] = said
-        if tail or (
-            gaps and (sum(map(len, LETTERS.findall(text))) >= MIN_LETTERS or any(spec for _, _, spec in parts))
-        ):
+        letters = sum(map(len, LETTERS.findall(text)))
+        if tail or (gaps and (letters >= MIN_LETTERS or any(spec for _, _, spec in parts))):
             pattern = "(.*?)" if tail else "()"
             pattern += "".join(
                 re.escape(literal) + (f"({NUMBER if spec else WORDS})" if name is not None else "")
                 for literal, name, spec in parts
             )
             literals = tuple(literal for literal, _, _ in parts if literal)
+            names = tuple(name for _, name, _ in parts if name is not None)
             ends = tuple((literal, name) for literal, name, _ in others)
-            found.append(
-                _Message(pattern, tail, literals, tuple(name for _, name, _ in parts if name is not None), ends)
-            )
+            found.append(_Message(pattern, tail, literals, names, ends))
     return exact, sorted(found, key=lambda one: (one.tail, -sum(map(len, one.literals))))
 
 

@@ -33,9 +33,7 @@ def wait_policy() -> dict[str, str]:
 
 def usable_cpus() -> list[int]:
     """Return the logical CPUs that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def usable_cores() -> int:

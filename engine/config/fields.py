@@ -25,9 +25,7 @@ def _checked_duration(value: object) -> int | str:
     if found is None:
         raise ValueError(tr('must be a number of steps, e.g. 100, or text such as "5 epochs" or "10240 tokens"'))
     number, unit = found[1], found[2].rstrip("s")
-    if unit == "step" and "." not in number:
-        return int(number)
-    return f"{number} {unit}s"
+    return int(number) if unit == "step" and "." not in number else f"{number} {unit}s"
 
 
 Duration = Annotated[int | str, BeforeValidator(_checked_duration)]
@@ -52,7 +50,7 @@ Rate = Annotated[float, Field(ge=0.0, le=1e3)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
-class SettingDescription:
+class Doc:
     """A sentence on a setting, and one on each of its named values, in English; goes into `Annotated`."""
 
     def __init__(self, sentence: str, options: Mapping[str, str] = {}) -> None:

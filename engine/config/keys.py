@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
 from engine.config import Tables
-from engine.config.fields import Section, SettingDescription
+from engine.config.fields import Doc, Section
 from engine.config.schema import RunConfig
 from engine.config.schemes import SCHEMES, Part
 
@@ -53,20 +53,16 @@ def later_defaults() -> Tables:
 
 
 @cache
-def _descriptions() -> dict[str, SettingDescription]:
-    """Return the `SettingDescription` of each setting, by dotted key."""
+def _descriptions() -> dict[str, Doc]:
+    """Return the `Doc` of each setting, by dotted key."""
     parts = ((key, field.json_schema_extra) for key, field in _fields().items())
-    found = {
-        key: said for key, field in _fields().items() for said in field.metadata if isinstance(said, SettingDescription)
-    }
-    return found | {
-        key: SettingDescription(part.sentence, part.options) for key, part in parts if isinstance(part, Part)
-    }
+    found = {key: said for key, field in _fields().items() for said in field.metadata if isinstance(said, Doc)}
+    return found | {key: Doc(part.sentence, part.options) for key, part in parts if isinstance(part, Part)}
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
     """Return the sentence on a setting, or on its value, in the language in use; "" if the value has none."""
-    said = _descriptions().get(key, SettingDescription(""))
+    said = _descriptions().get(key, Doc(""))
     if value is None:
         return tr(said.sentence)
     return tr(SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, ""))
@@ -89,11 +85,8 @@ def flatten(data: Tables, prefix: str = "") -> Tables:
 def diff(a: RunConfig, b: RunConfig) -> dict[str, tuple[Any, Any]]:
     """Return the settings that differ, bookkeeping aside: dotted key → (value in a, value in b); None where unset."""
     left, right = flatten(a.dump()), flatten(b.dump())
-    return {
-        key: (left.get(key), right.get(key))
-        for key, is_bookkeeping in all_keys().items()
-        if left.get(key) != right.get(key) and not is_bookkeeping
-    }
+    found = {key: (left.get(key), right.get(key)) for key, bookkeeping in all_keys().items() if not bookkeeping}
+    return {key: (one, other) for key, (one, other) in found.items() if one != other}
 
 
 def fixed_settings(config: RunConfig) -> Tables:

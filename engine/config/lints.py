@@ -24,12 +24,9 @@ class Lint:
 
 
 DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not
-TRAINING_COST_FACTOR, USUAL_SCORING_SHARE = (
-    3,
-    0.1,
-)  # a training token costs as much as three scored ones; the share of a run's time that scoring may take
+TRAINING_COST_FACTOR = 3  # a training token costs as much as three scored ones
+USUAL_SCORING_SHARE = 0.1  # the share of a run's time that scoring may take
 QUICK_SCORING_TOKENS = 1_000_000  # tokens; scoring fewer is quick
-
 
 ConditionalSetting = tuple[str, Callable[[RunConfig], bool], str]
 
@@ -57,11 +54,8 @@ def _part_settings() -> Iterator[ConditionalSetting]:
     """Yield the settings that take effect only with an optional part of the network."""
     for name, row in PARTS.items():
         for setting, values in row.settings.items():
-            yield (
-                f"model.{setting}",
-                partial(_is_on, name=name, values=values),
-                _requirement(name, values) if values else name,
-            )
+            needed = _requirement(name, values) if values else name
+            yield f"model.{setting}", partial(_is_on, name=name, values=values), needed
 
 
 def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
@@ -127,52 +121,44 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     steps = train.steps if train.epochs is None else None  # None: the steps of an epoch depend on the corpus
 
     if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
-        yield Lint(
-            "optimizer.warmup",
-            english(
-                "warm-up takes {warmup:,} steps, but the run ends after {steps:,}: the learning rate reaches "
-                "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
-                warmup=optimizer.warmup,
-                steps=steps,
-                share=steps / optimizer.warmup,
-                lr=optimizer.lr,
-                usual=max(1, steps // 10),
-            ),
+        text = english(
+            "warm-up takes {warmup:,} steps, but the run ends after {steps:,}: the learning rate reaches "
+            "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
+            warmup=optimizer.warmup,
+            steps=steps,
+            share=steps / optimizer.warmup,
+            lr=optimizer.lr,
+            usual=max(1, steps // 10),
         )
+        yield Lint("optimizer.warmup", text)
     averaged = 1.0 / (1.0 - train.ema)  # steps
     if train.ema and steps and averaged > steps:
-        yield Lint(
-            "train.ema",
-            english(
-                "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
-                "close to the weights of the first step; a tenth of the run is usual (--set "
-                "train.ema={suggested:.6g})",
-                averaged=averaged,
-                steps=steps,
-                suggested=1.0 - 10.0 / max(20, steps),
-            ),
+        text = english(
+            "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
+            "close to the weights of the first step; a tenth of the run is usual (--set "
+            "train.ema={suggested:.6g})",
+            averaged=averaged,
+            steps=steps,
+            suggested=1.0 - 10.0 / max(20, steps),
         )
+        yield Lint("train.ema", text)
     if not config.trains_on_rows and train_tokens is not None and train_tokens < 20 * context:
-        yield Lint(
-            "model.context_length",
-            english(
-                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
-                "{windows} non-overlapping windows, so the model will memorize them",
-                context=context,
-                train_tokens=train_tokens,
-                windows=max(train_tokens // context, 1),
-            ),
+        text = english(
+            "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
+            "{windows} non-overlapping windows, so the model will memorize them",
+            context=context,
+            train_tokens=train_tokens,
+            windows=max(train_tokens // context, 1),
         )
+        yield Lint("model.context_length", text)
     if steps is not None and not 0 < every <= steps:
-        yield Lint(
-            "evaluation.every",
-            english(
-                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
-                "scored, so overfitting will not show",
-                steps=steps,
-                every=every,
-            ),
+        text = english(
+            "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
+            "scored, so overfitting will not show",
+            steps=steps,
+            every=every,
         )
+        yield Lint("evaluation.every", text)
     between = min(every or train.steps, train.steps)
     if not config.trains_on_rows and validation_tokens is not None and steps is not None and between > 0:
         targets = config.window_targets
@@ -180,18 +166,16 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         scored = validation_tokens * targets // config.stride
         if scored > max(trained, QUICK_SCORING_TOKENS):
             share = config.data.validation_fraction * USUAL_SCORING_SHARE * trained / scored
-            yield Lint(
-                "data.validation_fraction",
-                english(
-                    "each evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
-                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} would score enough of "
-                    "the text",
-                    scored=scored,
-                    ratio=scored / trained,
-                    between=between,
-                    share=share,
-                ),
+            text = english(
+                "each evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+                "{between:,} steps before it; --set data.validation_fraction={share:.1g} would score enough of "
+                "the text",
+                scored=scored,
+                ratio=scored / trained,
+                between=between,
+                share=share,
             )
+            yield Lint("data.validation_fraction", text)
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [
         (key, where) for key, acts, where in CONDITIONAL_SETTINGS if not acts(config) and own.get(key) != usual.get(key)
@@ -201,57 +185,40 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             english("; {other} has no effect either (needs {there})", other=other, there=there)
             for other, there in idle[1:]
         )
-        yield Lint(
-            idle[0][0],
-            english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others),
-        )
+        text = english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others)
+        yield Lint(idle[0][0], text)
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].break_even_context(model)
         if saves_from is None:
-            yield Lint(
-                "model.attention",
-                english(
-                    "'{attention}' is computed with a dense mask, so it is no cheaper than 'global'",
-                    attention=attention,
-                ),
-            )
-        elif context < saves_from:
             text = english(
-                "'{attention}' saves no time at a context of {context}", attention=attention, context=context
+                "'{attention}' is computed with a dense mask, so it is no cheaper than 'global'", attention=attention
             )
-            yield Lint(
-                "model.attention",
-                english(
-                    "{claim}; it saves time only from about {saves_from:,} on (`check` measures the break-even point "
-                    "here)",
-                    claim=text,
-                    saves_from=saves_from,
-                ),
+            yield Lint("model.attention", text)
+        elif context < saves_from:
+            why = english("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
+            text = english(
+                "{claim}; it saves time only from about {saves_from:,} on (`check` measures the break-even point here)",
+                claim=why,
+                saves_from=saves_from,
             )
-    if len(model.layers) > model.depth:
-        unused = (
-            english("the last {count} are", count=count)
-            if (count := len(model.layers) - model.depth) > 1
-            else english("the last is")
+            yield Lint("model.attention", text)
+    count = len(model.layers) - model.depth
+    if count > 0:
+        unused = english("the last {count} are", count=count) if count > 1 else english("the last is")
+        text = english(
+            "lists {listed} layers, but the network has {depth}: {which} unused",
+            listed=len(model.layers),
+            depth=model.depth,
+            which=unused,
         )
-        yield Lint(
-            "model.layers",
-            english(
-                "lists {listed} layers, but the network has {depth}: {which} unused",
-                listed=len(model.layers),
-                depth=model.depth,
-                which=unused,
-            ),
-        )
+        yield Lint("model.layers", text)
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"
     if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:
-        yield Lint(
-            "optimizer.warmup",
-            english(
-                "is 0, but with post-norm over {layers} layers the gradients are largest at the start, so "
-                "such a model often gets stuck at the unigram loss (Xiong et al. 2020); --set "
-                "optimizer.warmup=1000, or use norm_placement = 'pre'",
-                layers=layers,
-            ),
+        text = english(
+            "is 0, but with post-norm over {layers} layers the gradients are largest at the start, so "
+            "such a model often gets stuck at the unigram loss (Xiong et al. 2020); --set "
+            "optimizer.warmup=1000, or use norm_placement = 'pre'",
+            layers=layers,
         )
+        yield Lint("optimizer.warmup", text)

@@ -8,14 +8,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from engine.base.language import english, tr
 
 _BAND = re.compile(r"[<>=\s@]")
 _DISTANCE_BAND = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
-
-
 MOST_UNKNOWN = 0.25  # of a split's tokens: above this, most of a word model's bits go into spelling unknown words
 
 
@@ -84,6 +83,9 @@ class Measure:
         return f"{own} [{low}, {high}]"
 
 
+_loss_measure = partial(Measure, lower_is_better=True, tolerance=(1e-4, 0.0))
+
+
 def _share_measure(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measure:
     return Measure(key, name, is_share=True, digits=1, exact_format=exact, brief_format="{:.1%}", **more)
 
@@ -108,56 +110,36 @@ def distance_text(key: str) -> str:
     found = _DISTANCE_BAND.fullmatch(key)
     if found is None:
         return ""
-    return (
-        tr("under {found} characters back", found=found[3])
-        if found[2] == "<"
-        else tr("{found} or more characters back", found=found[3])
-    )
+    if found[2] == "<":
+        return tr("under {found} characters back", found=found[3])
+    return tr("{found} or more characters back", found=found[3])
 
 
 MEASURES = (
-    Measure(
+    _loss_measure(
         "loss",
         english("loss"),
         english("loss, nats per {unit}"),
-        lower_is_better=True,
         margin=0.01,  # nats: one percent of perplexity
         charted=True,
         tabled=True,
         of_loss=lambda loss: loss,
         selects=english("the lowest validation loss"),
-        tolerance=(1e-4, 0.0),
     ),
-    Measure(
+    _loss_measure(
         "perplexity",
         english("perplexity"),
-        lower_is_better=True,
         brief_format="{:.3f}",
         charted=True,
         tabled=True,
         of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
-    Measure(
-        english("bits_per_character"),
-        english("bits per character"),
-        lower_is_better=True,
-        charted=True,
-        tabled=True,
-        tolerance=(1e-4, 0.0),
-    ),
-    Measure(
-        english("bits_per_byte"),
-        english("bits per byte"),
-        lower_is_better=True,
-        charted=True,
-        tabled=True,
-        tolerance=(1e-4, 0.0),
-    ),
-    Measure(
+    _loss_measure(english("bits_per_character"), english("bits per character"), charted=True, tabled=True),
+    _loss_measure(english("bits_per_byte"), english("bits per byte"), charted=True, tabled=True),
+    _loss_measure(
         english("word_perplexity"),
         english("word perplexity"),
-        lower_is_better=True,
         digits=2,
         exact_format="{:.2f}",
         brief_format="{:.2f}",
@@ -188,30 +170,22 @@ MEASURES = (
         tabled=True,
         tolerance=(0.0, 5e-3),
     ),
-    Measure(
+    _loss_measure(
         "excess",
         english("loss above the floor"),
         english("above the {floor}, nats per character"),
-        lower_is_better=True,
         exact_format="{:+.4f}",
         brief_format="{:+.4f}",
         tabled=True,
         tolerance=(0.0, 1e-3),
     ),
-    Measure(
+    _loss_measure(
         english("honest_loss"),
         english("honest loss"),
         english("loss on answers that cannot be copied, nats"),
-        lower_is_better=True,
         tolerance=(1e-4, 1e-3),
     ),
-    Measure(
-        english("nanogpt_loss"),
-        english("nanoGPT loss"),
-        english("loss on nanoGPT's random batches, nats"),
-        lower_is_better=True,
-        tolerance=(1e-4, 0.0),
-    ),
+    _loss_measure(english("nanogpt_loss"), english("nanoGPT loss"), english("loss on nanoGPT's random batches, nats")),
     *(
         Measure(
             key,

@@ -8,16 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.base.errors import did_you_mean, join_and, join_or
 from engine.base.language import english, tr
-from engine.config.fields import (
-    Depth,
-    Fraction,
-    Positive,
-    Section,
-    SettingDescription,
-    Width,
-    bookkeeping_field,
-    later_field,
-)
+from engine.config.fields import Depth, Doc, Fraction, Positive, Section, Width, bookkeeping_field, later_field
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -37,33 +28,28 @@ def _checked_layers(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
         raise ValueError(tr('must be a list of layers, e.g. ["window", "global none"]'))
     if len(value) > MOST_KINDS:
-        raise ValueError(
-            tr("is a pattern of {n:,} layers; the maximum is {most_kinds:,}", n=len(value), most_kinds=MOST_KINDS)
-        )
+        message = tr("is a pattern of {n:,} layers; the maximum is {most_kinds:,}", n=len(value), most_kinds=MOST_KINDS)
+        raise ValueError(message)
     found = []
     for entry in value:
         words = entry.split()
         for word in words:
             if word not in ATTENTIONS and word not in POSITIONS:
                 hint = did_you_mean(word[:80], [*ATTENTIONS, *POSITIONS])
-                raise ValueError(
-                    tr(
-                        "'{word}' is neither an attention type ({attentions}) nor a position scheme "
-                        "({positions}){hint}",
-                        word=word[:80],
-                        attentions=join_or(ATTENTIONS),
-                        positions=join_or(POSITIONS),
-                        hint=hint,
-                    )
+                message = tr(
+                    "'{word}' is neither an attention type ({attentions}) nor a position scheme ({positions}){hint}",
+                    word=word[:80],
+                    attentions=join_or(ATTENTIONS),
+                    positions=join_or(POSITIONS),
+                    hint=hint,
                 )
+                raise ValueError(message)
         chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
         if not words or max(map(len, chosen)) > 1:
-            raise ValueError(
-                tr(
-                    "'{entry}': each entry must be an attention type, a position scheme, or one of each",
-                    entry=entry[:80],
-                )
+            message = tr(
+                "'{entry}': each entry must be an attention type, a position scheme, or one of each", entry=entry[:80]
             )
+            raise ValueError(message)
         found.append(" ".join(word for kind in chosen for word in kind))
     return tuple(found)
 
@@ -184,7 +170,7 @@ class ModelConfig(Section):
 
     architecture: Annotated[
         Literal["decoder", "encoder", "encoder-decoder"],
-        SettingDescription(
+        Doc(
             "which layer stacks the network has, and what they can see",
             {
                 "decoder": "one stack that predicts the next token and sees only what came before",
@@ -193,51 +179,49 @@ class ModelConfig(Section):
             },
         ),
     ] = "decoder"
-    causal: Annotated[StrictBool, SettingDescription("whether a token sees only itself and earlier tokens")] = Field(
+    causal: Annotated[StrictBool, Doc("whether a token sees only itself and earlier tokens")] = Field(
         default_factory=lambda earlier: earlier.get("architecture") != "encoder"
     )
-    n_layers: Annotated[Depth, SettingDescription("number of layers, each with attention and a feed-forward")] = 4
-    n_encoder_layers: Annotated[Depth | None, SettingDescription("number of encoder layers")] = None  # None: n_layers
-    d_model: Annotated[Width, SettingDescription("width of the residual stream; most costs grow with its square")] = 256
-    n_heads: Annotated[Depth, SettingDescription("number of attention heads, each d_model / n_heads features wide")] = 4
+    n_layers: Annotated[Depth, Doc("number of layers, each with attention and a feed-forward")] = 4
+    n_encoder_layers: Annotated[Depth | None, Doc("number of encoder layers")] = None  # None: n_layers
+    d_model: Annotated[Width, Doc("width of the residual stream; most costs grow with its square")] = 256
+    n_heads: Annotated[Depth, Doc("number of attention heads, each d_model / n_heads features wide")] = 4
     n_kv_heads: Annotated[
-        Depth | None, SettingDescription("key and value heads, shared by the query heads; fewer make the cache smaller")
+        Depth | None, Doc("key and value heads, shared by the query heads; fewer make the cache smaller")
     ] = None  # None: n_heads
-    d_ff: Annotated[Width, SettingDescription("width of the feed-forward, usually 4 × d_model")] = Field(
+    d_ff: Annotated[Width, Doc("width of the feed-forward, usually 4 × d_model")] = Field(
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
     context_length: Annotated[
-        Positive, SettingDescription("maximum tokens seen at once; the cost of full attention grows with its square")
+        Positive, Doc("maximum tokens seen at once; the cost of full attention grows with its square")
     ] = 128
     source_length: Annotated[
         Positive | None,
-        SettingDescription(
-            "maximum length, in tokens, of an encoder-decoder's source, or of the article that a decoder summarizes"
-        ),
+        Doc("maximum length, in tokens, of an encoder-decoder's source, or of the article that a decoder summarizes"),
     ] = None  # None: context_length, or half of it for an article
-    vocab_size: Annotated[Width | None, SettingDescription("rows of the embedding; unset: one per token")] = None
+    vocab_size: Annotated[Width | None, Doc("rows of the embedding; unset: one per token")] = None
     source_vocab_size: Annotated[
-        Width | None, SettingDescription("rows of the source embedding, if source and target do not share a vocabulary")
+        Width | None, Doc("rows of the source embedding, if source and target do not share a vocabulary")
     ] = None
 
-    classes: Annotated[
-        Width | None, SettingDescription("number of classes in classification; unset: as many as the corpus has")
-    ] = later_field(None)
+    classes: Annotated[Width | None, Doc("number of classes in classification; unset: as many as the corpus has")] = (
+        later_field(None)
+    )
 
-    position: Annotated[PositionName, SettingDescription("how the network knows the order of tokens")] = "sinusoidal"
+    position: Annotated[PositionName, Doc("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Annotated[
         Literal["normal", "zero"],
-        SettingDescription(
+        Doc(
             "how learned positions are initialized",
             {"normal": "at random, according to `init`", "zero": "at zero: all positions are the same at first"},
         ),
     ] = "normal"
     rope_base: Annotated[
-        float, Field(gt=1.0, le=1e12), SettingDescription("base of rope's frequencies; larger for longer contexts")
+        float, Field(gt=1.0, le=1e12), Doc("base of rope's frequencies; larger for longer contexts")
     ] = 10_000.0
     rope_pairing: Annotated[
         Literal["half", "adjacent"],
-        SettingDescription(
+        Doc(
             "how rope pairs the features of a head",
             {"half": "features i and i + half the head's width, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
         ),
@@ -372,66 +356,56 @@ class ModelConfig(Section):
             ),
         ),
     )
-    rope_factor: Annotated[
-        float, SettingDescription("how far rope is stretched, as a multiple of the training context")
-    ] = later_field(4.0, gt=1.0, le=1e6)
+    rope_factor: Annotated[float, Doc("how far rope is stretched, as a multiple of the training context")] = (
+        later_field(4.0, gt=1.0, le=1e6)
+    )
     rope_original: Annotated[
-        Positive | None, SettingDescription("the training context in tokens; unset: context_length / rope_factor")
+        Positive | None, Doc("the training context in tokens; unset: context_length / rope_factor")
     ] = later_field(None)
-    yarn_fast: Annotated[
-        float, SettingDescription("rotations per training context above which YaRN leaves a frequency unchanged")
-    ] = later_field(32.0, gt=0.0, le=1e6)
+    yarn_fast: Annotated[float, Doc("rotations per training context above which YaRN leaves a frequency unchanged")] = (
+        later_field(32.0, gt=0.0, le=1e6)
+    )
     yarn_slow: Annotated[
-        float, SettingDescription("rotations per training context below which YaRN divides a frequency by the factor")
+        float, Doc("rotations per training context below which YaRN divides a frequency by the factor")
     ] = later_field(1.0, gt=0.0, le=1e6)
     yarn_gain: Annotated[
         Annotated[float, Field(gt=0.0, le=100.0)] | None,
-        SettingDescription("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
+        Doc("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
     ] = later_field(None)
     llama3_low: Annotated[
-        float,
-        SettingDescription("wavelengths per training context below which Llama 3 divides a frequency by the factor"),
+        float, Doc("wavelengths per training context below which Llama 3 divides a frequency by the factor")
     ] = later_field(1.0, gt=0.0, le=1e6)
     llama3_high: Annotated[
-        float, SettingDescription("wavelengths per training context above which Llama 3 leaves a frequency unchanged")
+        float, Doc("wavelengths per training context above which Llama 3 leaves a frequency unchanged")
     ] = later_field(4.0, gt=0.0, le=1e6)
-    relative_max_distance: Annotated[
-        Positive, SettingDescription("distance in tokens at which relative positions are clipped")
-    ] = 64
+    relative_max_distance: Annotated[Positive, Doc("distance in tokens at which relative positions are clipped")] = 64
     t5_buckets: Annotated[
-        int,
-        Field(strict=True, ge=4, le=10_000),
-        SettingDescription("how many buckets T5 sorts distances into; each has a bias"),
+        int, Field(strict=True, ge=4, le=10_000), Doc("how many buckets T5 sorts distances into; each has a bias")
     ] = 32
     t5_max_distance: Annotated[
-        Positive, SettingDescription("distance in tokens beyond which everything falls into T5's last bucket")
+        Positive, Doc("distance in tokens beyond which everything falls into T5's last bucket")
     ] = 128
     embedding_scale: Annotated[
-        StrictBool,
-        SettingDescription(
-            "whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017"
-        ),
+        StrictBool, Doc("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
     ] = False
 
-    attention: Annotated[AttentionName, SettingDescription("which tokens each token may look at")] = "global"
-    window: Annotated[Positive, SettingDescription("how many of the nearest keys a query sees")] = 16
+    attention: Annotated[AttentionName, Doc("which tokens each token may look at")] = "global"
+    window: Annotated[Positive, Doc("how many of the nearest keys a query sees")] = 16
     link_every: Annotated[
-        int,
-        Field(strict=True, ge=2, le=10**9),
-        SettingDescription("spacing of the positions that all later queries see"),
+        int, Field(strict=True, ge=2, le=10**9), Doc("spacing of the positions that all later queries see")
     ] = 16
     # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
     layers: Annotated[
         tuple[str, ...],
         BeforeValidator(_checked_layers),
-        SettingDescription(
+        Doc(
             "pattern of layers, repeated until every layer is covered; each entry is an attention type, a position "
             "scheme or both"
         ),
     ] = later_field(())
     backend: Annotated[
         Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
-        SettingDescription(
+        Doc(
             "the implementation that computes attention",
             {
                 "auto": "the fastest one that applies",
@@ -444,10 +418,10 @@ class ModelConfig(Section):
         ),
     ] = bookkeeping_field("auto")
 
-    norm: Annotated[NormName, SettingDescription("how activations are normalized")] = "layer"
+    norm: Annotated[NormName, Doc("how activations are normalized")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
-        SettingDescription(
+        Doc(
             "where the norms are",
             {
                 "pre": "before attention and feed-forward; deep networks train stably",
@@ -456,15 +430,12 @@ class ModelConfig(Section):
             },
         ),
     ] = "pre"
-    final_norm: Annotated[StrictBool, SettingDescription("whether a norm follows the last layer")] = Field(
+    final_norm: Annotated[StrictBool, Doc("whether a norm follows the last layer")] = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
-    norm_eps: Annotated[
-        float, Field(gt=0.0, le=1.0), SettingDescription("added to the variance, so that no norm divides by 0")
-    ] = 1e-5
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0), Doc("added to the variance, so that no norm divides by 0")] = 1e-5
     residual: Annotated[
-        StrictBool,
-        SettingDescription("whether each sublayer adds to its input instead of replacing it; deep networks need this"),
+        StrictBool, Doc("whether each sublayer adds to its input instead of replacing it; deep networks need this")
     ] = True
     parallel: StrictBool = part_field(
         False,
@@ -582,12 +553,10 @@ class ModelConfig(Section):
         ge=0,
         le=1_000,
     )
-    activation: Annotated[ActivationName, SettingDescription("the nonlinearity of the feed-forward")] = "gelu"
-    bias: Annotated[StrictBool, SettingDescription("whether linear maps and layer norms have a bias")] = True
-    head_bias: Annotated[StrictBool, SettingDescription("whether the output layer has a bias per token")] = False
-    tie_embeddings: Annotated[StrictBool, SettingDescription("whether the output layer uses the embedding matrix")] = (
-        False
-    )
+    activation: Annotated[ActivationName, Doc("the nonlinearity of the feed-forward")] = "gelu"
+    bias: Annotated[StrictBool, Doc("whether linear maps and layer norms have a bias")] = True
+    head_bias: Annotated[StrictBool, Doc("whether the output layer has a bias per token")] = False
+    tie_embeddings: Annotated[StrictBool, Doc("whether the output layer uses the embedding matrix")] = False
     logit_softcap: float = part_field(
         0.0,
         Part(
@@ -739,21 +708,16 @@ class ModelConfig(Section):
     )
 
     dropout: Annotated[
-        Fraction,
-        SettingDescription("fraction of features zeroed at random in training; helps when a small text is seen often"),
+        Fraction, Doc("fraction of features zeroed at random in training; helps when a small text is seen often")
     ] = 0.1
-    attention_dropout: Annotated[Fraction, SettingDescription("dropout on the attention weights")] = Field(
+    attention_dropout: Annotated[Fraction, Doc("dropout on the attention weights")] = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].has_scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Annotated[Fraction, SettingDescription("dropout on the attention output")] = (
-        dropout_field()
-    )
-    embedding_dropout: Annotated[Fraction, SettingDescription("dropout on the embeddings")] = dropout_field()
-    ff_dropout: Annotated[Fraction, SettingDescription("dropout inside the feed-forward, after the activation")] = (
-        dropout_field()
-    )
+    attention_output_dropout: Annotated[Fraction, Doc("dropout on the attention output")] = dropout_field()
+    embedding_dropout: Annotated[Fraction, Doc("dropout on the embeddings")] = dropout_field()
+    ff_dropout: Annotated[Fraction, Doc("dropout inside the feed-forward, after the activation")] = dropout_field()
     layer_drop: float = part_field(
         0.0,
         Part(
@@ -780,7 +744,7 @@ class ModelConfig(Section):
 
     init: Annotated[
         Literal["scaled-normal", "normal", "xavier", "torch"],
-        SettingDescription(
+        Doc(
             "how matrices are initialized",
             {
                 "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
@@ -791,11 +755,11 @@ class ModelConfig(Section):
         ),
     ] = "scaled-normal"
     init_std: Annotated[
-        float, Field(gt=0.0, le=10.0), SettingDescription("standard deviation of normally distributed initial weights")
+        float, Field(gt=0.0, le=10.0), Doc("standard deviation of normally distributed initial weights")
     ] = 0.02
     embedding_std: Annotated[
         Annotated[float, Field(gt=0.0, le=10.0)] | None,
-        SettingDescription("standard deviation of the initial embedding; unset: according to `init`"),
+        Doc("standard deviation of the initial embedding; unset: according to `init`"),
     ] = None
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part_field(
         "none",
@@ -853,11 +817,9 @@ class ModelConfig(Section):
         if not self.layers:
             return self
         entry = self.layers[i % len(self.layers)]
-        kind = {
-            "attention": _name_in_entry(entry, ATTENTIONS, self.attention),
-            "position": _name_in_entry(entry, POSITIONS, self.position),
-        }
-        return self.model_copy(update={"layers": (), **kind})
+        attention = _name_in_entry(entry, ATTENTIONS, self.attention)
+        position = _name_in_entry(entry, POSITIONS, self.position)
+        return self.model_copy(update={"layers": (), "attention": attention, "position": position})
 
     def layer_kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
         """Return the distinct layer configs of a stack, by default the deepest, each with its layers, from 0."""
@@ -902,9 +864,7 @@ class ModelConfig(Section):
     @property
     def rope_gain(self) -> float:
         """YaRN's scale of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
-        if self.rope_scaling != "yarn":
-            return 1.0
-        return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
+        return 1.0 if self.rope_scaling != "yarn" else self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
 
     @property
     def kv_heads(self) -> int:

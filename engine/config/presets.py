@@ -49,17 +49,15 @@ def _preset(name: str, tables: Tables, where: str) -> Preset:
     extends = tables.pop("extends", None)
     description = tables.get("description", "")
     if extends is not None and not isinstance(extends, str):
-        raise InputError(
-            tr(
-                "{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'",
-                where=where,
-                extends=extends,
-            )
+        message = tr(
+            "{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'",
+            where=where,
+            extends=extends,
         )
+        raise InputError(message)
     if not isinstance(description, str):
-        raise InputError(
-            tr("{where}: description = {description!r}: must be text", where=where, description=description)
-        )
+        message = tr("{where}: description = {description!r}: must be text", where=where, description=description)
+        raise InputError(message)
     return Preset(name, extends, description, tables)
 
 
@@ -82,9 +80,8 @@ def find(name: str) -> Preset:
 def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
-        hint = did_you_mean(name, names) or tr(
-            "; `{command_line}` lists them", command_line=command_line("presets", "list")
-        )
+        listing = command_line("presets", "list")
+        hint = did_you_mean(name, names) or tr("; `{command_line}` lists them", command_line=listing)
         raise InputError(tr("no preset named '{name}'{hint}", name=name[:80], hint=hint))
     return load(where / f"{name}.toml")
 
@@ -124,11 +121,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
 
 
 def resolve(
-    preset: Preset,
-    *,
-    on: str | None = None,
-    overrides: Sequence[Tables] = (),
-    where: str | None = None,
+    preset: Preset, *, on: str | None = None, overrides: Sequence[Tables] = (), where: str | None = None
 ) -> "RunConfig":
     """Return a preset's complete config; `on`: another base for an overlay; `overrides` win; errors call it `where`."""
     from engine.config.toml import validate
@@ -136,13 +129,12 @@ def resolve(
     links = extends_chain(preset)
     if on is not None:
         if len(links) == 1:
-            raise InputError(
-                tr(
-                    "preset '{name}' is a base, not an overlay: it cannot be used with --on '{on}'",
-                    name=preset.name,
-                    on=on[:80],
-                )
+            message = tr(
+                "preset '{name}' is a base, not an overlay: it cannot be used with --on '{on}'",
+                name=preset.name,
+                on=on[:80],
             )
+            raise InputError(message)
         links = extends_chain(find(on)) + list(links[1:])
     # A run's own config.toml names the preset it came from; that name stands.
     tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.base.language import english
 from engine.config import Tables
-from engine.config.fields import Section, Seed, SettingDescription, bookkeeping_field, in_steps
+from engine.config.fields import Doc, Section, Seed, bookkeeping_field, in_steps
 from engine.config.model import ModelConfig
 from engine.config.schemes import ATTENTIONS
 from engine.config.sections import (
@@ -25,7 +25,7 @@ from engine.config.tasks import TASKS, TaskKind
 
 
 @dataclass(frozen=True)
-class RowCorpusFacts:
+class RowFacts:
     """Facts of a corpus of rows: steps to see every row once, the source's vocabulary if it differs, and classes."""
 
     steps_per_epoch: int
@@ -36,20 +36,15 @@ class RowCorpusFacts:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Annotated[Literal[1], SettingDescription("version of the config format")] = Field(
+    schema_version: Annotated[Literal[1], Doc("version of the config format")] = Field(
         1, alias="schema", json_schema_extra={"bookkeeping": True}
     )
-    preset: Annotated[str, Field(max_length=200), SettingDescription("the preset that the config came from")] = (
-        bookkeeping_field("")
-    )
-    description: Annotated[str, Field(max_length=2000), SettingDescription("what the config is for, in one line")] = (
-        bookkeeping_field("", editable=True)
+    preset: Annotated[str, Field(max_length=200), Doc("the preset that the config came from")] = bookkeeping_field("")
+    description: Annotated[str, Field(max_length=2000), Doc("what the config is for, in one line")] = bookkeeping_field(
+        "", editable=True
     )
     seed: Annotated[
-        Seed,
-        SettingDescription(
-            "seed for the initial weights and the order of examples; other seeds show what is due to chance"
-        ),
+        Seed, Doc("seed for the initial weights and the order of examples; other seeds show what is due to chance")
     ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
@@ -124,7 +119,7 @@ class RunConfig(Section):
         return -(-windows // (batch_size * self.train.accumulation))
 
     def resolved(
-        self, *, vocab_size: int, threads: int, train_tokens: int, rows: RowCorpusFacts | None = None
+        self, *, vocab_size: int, threads: int, train_tokens: int, rows: RowFacts | None = None
     ) -> "RunConfig":
         """Return this config with values known only at the start of a run, and every duration in steps. `vocab_size`
         counts special tokens too; a larger `model.vocab_size` is kept. A run's sums depend on the number of `threads`.
@@ -139,10 +134,8 @@ class RunConfig(Section):
                 data["model"].setdefault("source_vocab_size", rows.source_vocab_size)
             if rows.classes is not None:
                 data["model"].setdefault("classes", rows.classes)
-            units = {
-                "steps_per_epoch": rows.steps_per_epoch,
-                "tokens_per_step": max(1, train_tokens // rows.steps_per_epoch),
-            }
+            tokens = max(1, train_tokens // rows.steps_per_epoch)
+            units = {"steps_per_epoch": rows.steps_per_epoch, "tokens_per_step": tokens}
         else:
             if "batch_tokens" in train:
                 train["batch_size"] = max(1, train.pop("batch_tokens") // targets)

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from engine.config.model import ModelConfig
     from engine.config.sections import OptimizerConfig
 
-WINDOW_BREAK_EVEN = (
-    8  # a window beats full attention if the text is at least this many times its reach (measured on a CPU)
-)
+WINDOW_BREAK_EVEN = 8  # a window beats full attention in texts at least this many times its reach (measured on a CPU)
 
 VASWANI = "Vaswani et al. 2017"
 TextByLanguage = Mapping[str, str]  # by language, `en` and `zh`
@@ -80,9 +78,7 @@ class Part(Scheme):
 
     display_name: str  # what Design calls it
     on_values: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
-    diagram_box: Literal[
-        "attention", "positions", "feed-forward", "layer", "head"
-    ]  # the diagram box that shows its label
+    diagram_box: Literal["attention", "positions", "feed-forward", "layer", "head"]  # the box that shows its label
     options: Mapping[str, str] = {}  # a sentence for each named value
     settings: Mapping[str, tuple[Any, ...]] = {}  # setting that acts only with it → with which of its values; (): any
     acts_when: Literal["always", "in training", "at the start"] = "always"  # at the start: only on the initial weights
@@ -558,14 +554,6 @@ def _decay_progress(o: "OptimizerConfig", step: int, steps: int) -> float:
     return min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
 
 
-def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math.cos(math.pi * _decay_progress(o, step, steps)))
-
-
-def _linear_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return o.min_lr + (o.lr - o.min_lr) * (1.0 - _decay_progress(o, step, steps))
-
-
 def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
     begin = max(require_steps(o.warmup), round(o.decay_from * steps))
     left = min(max((steps - step) / max(1, steps - begin), 0.0), 1.0)
@@ -605,13 +593,15 @@ SCHEDULES: dict[str, Schedule] = {
             r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
             r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)"
         ),
-        rate=_cosine,
+        rate=lambda o, step, steps: (
+            o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math.cos(math.pi * _decay_progress(o, step, steps)))
+        ),
     ),
     "linear": Schedule(
         sentence=tr("the learning rate decays linearly to its minimum at the end"),
         citation="Devlin et al. 2019",
         formula=lambda o: r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \left(1 - \frac{t - w}{T - w}\right)",
-        rate=_linear_rate,
+        rate=lambda o, step, steps: o.min_lr + (o.lr - o.min_lr) * (1.0 - _decay_progress(o, step, steps)),
     ),
     "wsd": Schedule(
         sentence=tr(

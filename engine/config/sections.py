@@ -12,13 +12,13 @@ from pydantic import Field, StrictBool, model_validator
 from engine.base.language import tr
 from engine.config.fields import (
     Count,
+    Doc,
     Duration,
     Fraction,
     Positive,
     Rate,
     Section,
     Seed,
-    SettingDescription,
     bookkeeping_field,
     later_field,
 )
@@ -43,20 +43,20 @@ SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 class DataConfig(Section):
     """The corpus, its splits and its tokenizer."""
 
-    corpus: Annotated[str, Field(min_length=1, max_length=4096), SettingDescription("the text to train on")] = Field(
+    corpus: Annotated[str, Field(min_length=1, max_length=4096), Doc("the text to train on")] = Field(
         "playlets", json_schema_extra={"editable": True}
     )
-    corpus_seed: Annotated[Seed, SettingDescription("the seed from which a generated corpus is drawn")] = 1
+    corpus_seed: Annotated[Seed, Doc("the seed from which a generated corpus is drawn")] = 1
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
-        SettingDescription(
+        Doc(
             "size: characters in playlets, sentences in phrasebook, people in biographies, items in bulletins; "
             "training pairs in gigaword"
         ),
     ] = None
     tokenizer: Annotated[
         Literal["characters", "bpe", "words", "bytes", "loaded"],
-        SettingDescription(
+        Doc(
             "what a token is",
             {
                 "characters": "one token per character: small vocabulary, long sequences",
@@ -67,46 +67,33 @@ class DataConfig(Section):
             },
         ),
     ] = "characters"
-    bpe_size: Annotated[
-        int, Field(strict=True, ge=257, le=1_000_000), SettingDescription("size of the byte-pair vocabulary")
-    ] = 8_000
+    bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Doc("size of the byte-pair vocabulary")] = 8_000
     words_size: Annotated[
         int,
         Field(strict=True, ge=2, le=1_000_000),
-        SettingDescription(
-            "maximum number of words in a text's vocabulary; the most frequent are kept, all others are <unk>"
-        ),
+        Doc("maximum number of words in a text's vocabulary; the most frequent are kept, all others are <unk>"),
     ] = later_field(50_000)
     tokenizer_from: Annotated[
         Annotated[str, Field(min_length=1, max_length=4096)] | None,
-        SettingDescription(
+        Doc(
             "tokenizer to load: path to tokenizer.json or GPT-2's merges.txt, or a folder with either, such as a run's"
         ),
     ] = later_field(None)
     lowercase: Annotated[
-        StrictBool,
-        SettingDescription("whether a classifier lowercases its texts: fewer distinct words, each seen more often"),
+        StrictBool, Doc("whether a classifier lowercases its texts: fewer distinct words, each seen more often")
     ] = later_field(False)
-    shared_vocabulary: Annotated[StrictBool, SettingDescription("whether source and target share one vocabulary")] = (
-        True
-    )
+    shared_vocabulary: Annotated[StrictBool, Doc("whether source and target share one vocabulary")] = True
     max_length: Annotated[
         Positive | None,
-        SettingDescription(
-            "training pairs with more tokens than this on either side are left out; scored pairs never are"
-        ),
+        Doc("training pairs with more tokens than this on either side are left out; scored pairs never are"),
     ] = None
-    validation_fraction: Annotated[
-        float, Field(gt=0.0, lt=1.0), SettingDescription("share of the text held out for validation")
-    ] = 0.1
-    test_fraction: Annotated[Fraction, SettingDescription("share of the text held out for testing")] = 0.0
+    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0), Doc("share of the text held out for validation")] = 0.1
+    test_fraction: Annotated[Fraction, Doc("share of the text held out for testing")] = 0.0
     window_stride: Annotated[
-        Positive | None,
-        SettingDescription("tokens between the starts of training windows; unset: windows start at random positions"),
+        Positive | None, Doc("tokens between the starts of training windows; unset: windows start at random positions")
     ] = None
     across_documents: Annotated[
-        StrictBool,
-        SettingDescription("whether tokens may see across <|endoftext|>, the token that ends a document"),
+        StrictBool, Doc("whether tokens may see across <|endoftext|>, the token that ends a document")
     ] = later_field(False)
 
     @model_validator(mode="after")
@@ -137,7 +124,7 @@ class ObjectiveConfig(Section):
             "question-answer",
             "classification",
         ],
-        SettingDescription(
+        Doc(
             "what is predicted from what",
             {
                 "next-token": "each token from those before it, as in GPT",
@@ -155,13 +142,11 @@ class ObjectiveConfig(Section):
         ),
     ] = "next-token"
     mask_fraction: Annotated[
-        float,
-        Field(gt=0.0, lt=1.0),
-        SettingDescription("share of a window that `masked` predicts, or that `t5` spans remove"),
+        float, Field(gt=0.0, lt=1.0), Doc("share of a window that `masked` predicts, or that `t5` spans remove")
     ] = 0.15
     span_form: Annotated[
         Literal["cs224n", "cs224n-half", "t5"],
-        SettingDescription(
+        Doc(
             "how removed spans are written",
             {
                 "cs224n": "prefix, suffix, then the span; for decoders",
@@ -171,28 +156,22 @@ class ObjectiveConfig(Section):
             },
         ),
     ] = "cs224n"
-    span_mean: Annotated[
-        float, Field(ge=1.0, le=1e6), SettingDescription("mean length of the spans that `t5` removes, in tokens")
-    ] = 3.0
+    span_mean: Annotated[float, Field(ge=1.0, le=1e6), Doc("mean length of the spans that `t5` removes, in tokens")] = (
+        3.0
+    )
     span_fraction: Annotated[
-        float,
-        Field(gt=0.0, le=0.5),
-        SettingDescription("average share of the truncated document that `cs224n` removes"),
+        float, Field(gt=0.0, le=0.5), Doc("average share of the truncated document that `cs224n` removes")
     ] = 0.25
     cut_fraction: Annotated[
         float,
         Field(gt=0.0, le=1.0),
-        SettingDescription("maximum length of a truncated document in `cs224n`, as a share of the context"),
+        Doc("maximum length of a truncated document in `cs224n`, as a share of the context"),
     ] = 0.875
     label_smoothing: Annotated[
-        Fraction,
-        SettingDescription("share of each target spread over all tokens, so that the model is less overconfident"),
+        Fraction, Doc("share of each target spread over all tokens, so that the model is less overconfident")
     ] = 0.0
     z_loss: Annotated[
-        Rate,
-        SettingDescription(
-            "weight of the mean log² Z in the training loss, which keeps the softmax normalizer Z near 1"
-        ),
+        Rate, Doc("weight of the mean log² Z in the training loss, which keeps the softmax normalizer Z near 1")
     ] = later_field(0.0)
 
     @property
@@ -208,24 +187,18 @@ class TrainConfig(Section):
     on rows may have batch_tokens: that many tokens of the longer side, padding included, in any number of rows.
     """
 
-    steps: Annotated[Count, SettingDescription("number of weight updates")] = 2000
-    epochs: Annotated[
-        Annotated[float, Field(gt=0.0, le=1e6)] | None, SettingDescription("passes over the training split")
-    ] = None
+    steps: Annotated[Count, Doc("number of weight updates")] = 2000
+    epochs: Annotated[Annotated[float, Field(gt=0.0, le=1e6)] | None, Doc("passes over the training split")] = None
     batch_size: Annotated[
-        int,
-        Field(strict=True, ge=1, le=1_000_000),
-        SettingDescription("examples per batch; more make a step less noisy but slower"),
+        int, Field(strict=True, ge=1, le=1_000_000), Doc("examples per batch; more make a step less noisy but slower")
     ] = 64
-    batch_tokens: Annotated[Positive | None, SettingDescription("tokens per batch, in any number of rows")] = None
+    batch_tokens: Annotated[Positive | None, Doc("tokens per batch, in any number of rows")] = None
     accumulation: Annotated[
-        int,
-        Field(strict=True, ge=1, le=100_000),
-        SettingDescription("batches whose gradients are added up in one step"),
+        int, Field(strict=True, ge=1, le=100_000), Doc("batches whose gradients are added up in one step")
     ] = 1
     exact_sum: Annotated[
         Literal["on", "off"],
-        SettingDescription(
+        Doc(
             "whether several ranks add up gradients in an order that does not depend on how many there are",
             {
                 "on": "bit-identical on any number of ranks",
@@ -234,12 +207,11 @@ class TrainConfig(Section):
         ),
     ] = later_field("on")
     clip: Annotated[
-        Rate,
-        SettingDescription("maximum norm of a step's gradient; larger gradients are scaled down to it; 0: no clipping"),
+        Rate, Doc("maximum norm of a step's gradient; larger gradients are scaled down to it; 0: no clipping")
     ] = 1.0
     precision: Annotated[
         Literal["auto", "fp32", "bf16"],
-        SettingDescription(
+        Doc(
             "the number format of matrix products",
             {
                 "auto": "bf16 on a GPU that supports it, fp32 elsewhere",
@@ -250,42 +222,37 @@ class TrainConfig(Section):
     ] = "auto"
     fp32_matmul: Annotated[
         Literal["exact", "fast"],
-        SettingDescription(
+        Doc(
             "how fp32 matrices are multiplied",
             {"exact": "in fp32", "fast": "with rounded inputs: TF32 on a GPU, bf16 pieces on a CPU"},
         ),
     ] = "exact"
     auto_batch: Annotated[
-        StrictBool, SettingDescription("whether a batch that does not fit into memory is computed in several parts")
+        StrictBool, Doc("whether a batch that does not fit into memory is computed in several parts")
     ] = False
     activation_checkpointing: Annotated[
-        StrictBool, SettingDescription("whether each layer is recomputed in the backward pass: less memory, more time")
+        StrictBool, Doc("whether each layer is recomputed in the backward pass: less memory, more time")
     ] = False
     compile: Annotated[
         Literal["auto", "never", "always"],
-        SettingDescription(
+        Doc(
             "whether torch compiles the training step",
             {"auto": "large models on a GPU, if the run is long enough", "never": "no", "always": "yes, on any device"},
         ),
     ] = "auto"
     allow_leak: Annotated[
-        StrictBool, SettingDescription("whether a model that can see its answers may train; the run is marked LEAK")
+        StrictBool, Doc("whether a model that can see its answers may train; the run is marked LEAK")
     ] = False
     threads: Annotated[
-        Annotated[int, Field(strict=True, ge=1, le=1024)] | None,
-        SettingDescription("CPU threads; unset: one per physical core"),
+        Annotated[int, Field(strict=True, ge=1, le=1024)] | None, Doc("CPU threads; unset: one per physical core")
     ] = None
     init_from: Annotated[
         Annotated[str, Field(min_length=1, max_length=4096)] | None,
-        SettingDescription(
-            "the run whose weights and tokenizer this one starts from: NAME, NAME@last, NAME@1500, or a path"
-        ),
+        Doc("the run whose weights and tokenizer this one starts from: NAME, NAME@last, NAME@1500, or a path"),
     ] = None
     ema: Annotated[
         Fraction,
-        SettingDescription(
-            "decay of a moving average of the weights (the `ema` checkpoint); 0.999 averages over about 1,000 steps"
-        ),
+        Doc("decay of a moving average of the weights (the `ema` checkpoint); 0.999 averages over about 1,000 steps"),
     ] = later_field(0.0)
 
     @model_validator(mode="after")
@@ -307,24 +274,18 @@ class OptimizerConfig(Section):
     Zhai et al. 2022.
     """
 
-    kind: Annotated[OptimizerName, SettingDescription("how gradients become weight updates")] = "adamw"
-    lr: Annotated[
-        Rate, SettingDescription("step size; too large, and training diverges; too small, and it is slow")
-    ] = 3e-4
-    min_lr: Annotated[Rate, SettingDescription("the learning rate that a schedule decays to")] = 0.0
+    kind: Annotated[OptimizerName, Doc("how gradients become weight updates")] = "adamw"
+    lr: Annotated[Rate, Doc("step size; too large, and training diverges; too small, and it is slow")] = 3e-4
+    min_lr: Annotated[Rate, Doc("the learning rate that a schedule decays to")] = 0.0
     betas: Annotated[
         tuple[Fraction, Fraction],
-        SettingDescription(
-            "decay rates of the running averages of the gradient and its square; for Lion, its β1 and β2"
-        ),
+        Doc("decay rates of the running averages of the gradient and its square; for Lion, its β1 and β2"),
     ] = (0.9, 0.98)
-    eps: Annotated[
-        float, Field(gt=0.0, le=1.0), SettingDescription("added to Adam's divisor, so that it is never 0")
-    ] = 1e-8
-    weight_decay: Annotated[Rate, SettingDescription("how strongly weights are pulled towards 0")] = 0.01
+    eps: Annotated[float, Field(gt=0.0, le=1.0), Doc("added to Adam's divisor, so that it is never 0")] = 1e-8
+    weight_decay: Annotated[Rate, Doc("how strongly weights are pulled towards 0")] = 0.01
     decay: Annotated[
         Literal["matrices", "matrices-and-positions", "linear-weights", "all"],
-        SettingDescription(
+        Doc(
             "which weights decay",
             {
                 "matrices": "linear maps and embeddings",
@@ -334,48 +295,36 @@ class OptimizerConfig(Section):
             },
         ),
     ] = "matrices"
-    schedule: Annotated[ScheduleName, SettingDescription("how the learning rate changes over the run")] = "cosine"
-    warmup: Annotated[Duration, SettingDescription("steps over which the learning rate rises from 0")] = 100
+    schedule: Annotated[ScheduleName, Doc("how the learning rate changes over the run")] = "cosine"
+    warmup: Annotated[Duration, Doc("steps over which the learning rate rises from 0")] = 100
     decay_every: Annotated[
         Duration | None,
-        SettingDescription("interval between changes to the learning rate, as with a scheduler stepped once per epoch"),
+        Doc("interval between changes to the learning rate, as with a scheduler stepped once per epoch"),
     ] = None
-    decay_over: Annotated[
-        Duration | None, SettingDescription("length of a cosine or linear decay; unset: to the end of the run")
-    ] = None
-    decay_factor: Annotated[
-        float,
-        Field(gt=0.0, le=1.0),
-        SettingDescription("factor by which the `step` schedule multiplies the rate at each interval"),
-    ] = 0.5
-    decay_from: Annotated[Fraction, SettingDescription("fraction of the run at which `wsd` begins to decay")] = (
-        later_field(0.8)
+    decay_over: Annotated[Duration | None, Doc("length of a cosine or linear decay; unset: to the end of the run")] = (
+        None
     )
+    decay_factor: Annotated[
+        float, Field(gt=0.0, le=1.0), Doc("factor by which the `step` schedule multiplies the rate at each interval")
+    ] = 0.5
+    decay_from: Annotated[Fraction, Doc("fraction of the run at which `wsd` begins to decay")] = later_field(0.8)
     momentum: Annotated[
-        Fraction,
-        SettingDescription("share of the previous update direction that Muon and SGD keep (Sutskever et al. 2013)"),
+        Fraction, Doc("share of the previous update direction that Muon and SGD keep (Sutskever et al. 2013)")
     ] = later_field(0.95)
     nesterov: Annotated[
         StrictBool,
-        SettingDescription(
-            "whether Muon and SGD use Nesterov momentum, which looks one step ahead (Sutskever et al. 2013)"
-        ),
+        Doc("whether Muon and SGD use Nesterov momentum, which looks one step ahead (Sutskever et al. 2013)"),
     ] = later_field(True)
-    matrix_lr: Annotated[Rate | None, SettingDescription("learning rate of the layers' matrices; unset: lr")] = (
-        later_field(None)
-    )
-    embedding_lr: Annotated[Rate | None, SettingDescription("learning rate of the embedding; unset: lr")] = later_field(
-        None
-    )
-    head_lr: Annotated[Rate | None, SettingDescription("learning rate of the head; unset: lr")] = later_field(None)
+    matrix_lr: Annotated[Rate | None, Doc("learning rate of the layers' matrices; unset: lr")] = later_field(None)
+    embedding_lr: Annotated[Rate | None, Doc("learning rate of the embedding; unset: lr")] = later_field(None)
+    head_lr: Annotated[Rate | None, Doc("learning rate of the head; unset: lr")] = later_field(None)
 
     @model_validator(mode="after")
     def _check_schedule(self) -> Self:
         for key, what in SCHEDULES[self.schedule].needs.items():
             if getattr(self, key) is None:
-                raise ValueError(
-                    tr("schedule = '{schedule}' needs {key}, {what}", schedule=self.schedule, key=key, what=what)
-                )
+                message = tr("schedule = '{schedule}' needs {key}, {what}", schedule=self.schedule, key=key, what=what)
+                raise ValueError(message)
         if self.decay_every == 0 or self.decay_over == 0:
             raise ValueError(tr("decay_every and decay_over must be at least 1 step, or left out"))
         if self.min_lr > self.lr:
@@ -394,64 +343,54 @@ class EvaluationConfig(Section):
     same draws.
     """
 
-    every: Annotated[Count, SettingDescription("steps between evaluations; 0: only at the end")] = 250
-    stride: Annotated[Positive | None, SettingDescription("tokens between the starts of scored windows")] = None
-    batch_size: Annotated[
-        Positive | None, SettingDescription("windows scored at once; unset: twice the training batch")
-    ] = bookkeeping_field(None)
+    every: Annotated[Count, Doc("steps between evaluations; 0: only at the end")] = 250
+    stride: Annotated[Positive | None, Doc("tokens between the starts of scored windows")] = None
+    batch_size: Annotated[Positive | None, Doc("windows scored at once; unset: twice the training batch")] = (
+        bookkeeping_field(None)
+    )
     nanogpt_batches: Annotated[
         int,
         Field(strict=True, ge=0, le=100_000),
-        SettingDescription("random batches scored as in nanoGPT, in addition to the whole split"),
+        Doc("random batches scored as in nanoGPT, in addition to the whole split"),
     ] = bookkeeping_field(0)
-    seed: Annotated[
-        Seed, SettingDescription("seed for everything random in an evaluation: masks and nanoGPT's batches")
-    ] = bookkeeping_field(1)
-    probes: Annotated[StrictBool, SettingDescription("whether the corpus's probes are scored")] = bookkeeping_field(
-        True
+    seed: Annotated[Seed, Doc("seed for everything random in an evaluation: masks and nanoGPT's batches")] = (
+        bookkeeping_field(1)
     )
-    sample_every: Annotated[Count, SettingDescription("steps between samples; 0: only at the end")] = bookkeeping_field(
-        500
-    )
+    probes: Annotated[StrictBool, Doc("whether the corpus's probes are scored")] = bookkeeping_field(True)
+    sample_every: Annotated[Count, Doc("steps between samples; 0: only at the end")] = bookkeeping_field(500)
     sample_prompt: Annotated[
-        str,
-        Field(max_length=10_000),
-        SettingDescription("what samples begin with; empty: the start of the held-out text"),
+        str, Field(max_length=10_000), Doc("what samples begin with; empty: the start of the held-out text")
     ] = bookkeeping_field("")
-    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), SettingDescription("tokens per sample")] = (
-        bookkeeping_field(200)
+    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Doc("tokens per sample")] = bookkeeping_field(
+        200
     )
-    select: Annotated[SelectName, SettingDescription("the score used to choose the best checkpoint", SELECTS)] = "loss"
+    select: Annotated[SelectName, Doc("the score used to choose the best checkpoint", SELECTS)] = "loss"
     patience: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000_000),
-        SettingDescription("the run ends after this many evaluations without a new best; 0: never"),
+        Doc("the run ends after this many evaluations without a new best; 0: never"),
     ] = 0
     beam: Annotated[
-        int,
-        Field(strict=True, ge=1, le=1_000),
-        SettingDescription("hypotheses kept during beam search; 1: greedy decoding"),
+        int, Field(strict=True, ge=1, le=1_000), Doc("hypotheses kept during beam search; 1: greedy decoding")
     ] = bookkeeping_field(1)
-    translations: Annotated[
-        Count, SettingDescription("how many sentences of the split are translated at each evaluation; 0: all")
-    ] = bookkeeping_field(0)
+    translations: Annotated[Count, Doc("how many sentences of the split are translated at each evaluation; 0: all")] = (
+        bookkeeping_field(0)
+    )
 
 
 class CheckpointConfig(Section):
     """How often the state is saved."""
 
-    every: Annotated[Count, SettingDescription("steps between checkpoints; 0: only at the start and the end")] = (
-        bookkeeping_field(500, editable=True)
+    every: Annotated[Count, Doc("steps between checkpoints; 0: only at the start and the end")] = bookkeeping_field(
+        500, editable=True
     )
     keep_last: Annotated[
-        int,
-        Field(strict=True, ge=1, le=10_000),
-        SettingDescription("how many of the newest checkpoints are kept, besides the best"),
+        int, Field(strict=True, ge=1, le=10_000), Doc("how many of the newest checkpoints are kept, besides the best")
     ] = bookkeeping_field(2, editable=True)
     average_last: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000),
-        SettingDescription(
+        Doc(
             "how many of the last checkpoints to average into one, which is saved and scored too "
             "(Vaswani et al. 2017, §6.1)"
         ),
@@ -462,42 +401,34 @@ class GenerationConfig(Section):
     """Sampling defaults, which a prompt can override."""
 
     temperature: Annotated[
-        float,
-        Field(ge=0.0, le=100.0),
-        SettingDescription("0: always the most likely token; 1: the model's own distribution"),
+        float, Field(ge=0.0, le=100.0), Doc("0: always the most likely token; 1: the model's own distribution")
     ] = bookkeeping_field(0.8)
     top_k: Annotated[
-        int,
-        Field(strict=True, ge=0, le=10_000_000),
-        SettingDescription("sample only from the k likeliest tokens; 0: from all"),
+        int, Field(strict=True, ge=0, le=10_000_000), Doc("sample only from the k likeliest tokens; 0: from all")
     ] = bookkeeping_field(40)
     top_p: Annotated[
-        float,
-        Field(gt=0.0, le=1.0),
-        SettingDescription("sample only from the likeliest tokens whose probabilities add up to this"),
+        float, Field(gt=0.0, le=1.0), Doc("sample only from the likeliest tokens whose probabilities add up to this")
     ] = bookkeeping_field(1.0)
     overflow: Annotated[
         Literal["restart", "stop"],
-        SettingDescription(
+        Doc(
             "what happens when the context is full",
             {"restart": "generation continues from the newer half of the context", "stop": "generation ends"},
         ),
     ] = bookkeeping_field("restart")
     length_penalty: Annotated[
         Literal["gnmt", "power"],
-        SettingDescription(
+        Doc(
             "what beam search divides a score by, so that long texts are not at a disadvantage",
             {"gnmt": "((5 + length) / 6) to the power alpha (Wu et al. 2016)", "power": "length to the power alpha"},
         ),
     ] = bookkeeping_field("gnmt")
     alpha: Annotated[
-        float,
-        Field(ge=0.0, le=10.0),
-        SettingDescription("strength of the length penalty; 0: none; higher values favour longer texts"),
+        float, Field(ge=0.0, le=10.0), Doc("strength of the length penalty; 0: none; higher values favour longer texts")
     ] = bookkeeping_field(0.6)
 
 
 class LogConfig(Section):
     """How often training is recorded."""
 
-    every: Annotated[Positive, SettingDescription("steps between training records")] = bookkeeping_field(10)
+    every: Annotated[Positive, Doc("steps between training records")] = bookkeeping_field(10)

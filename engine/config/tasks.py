@@ -41,9 +41,7 @@ class TaskKind:
     corpus: CorpusKindName = "text"
     row_name = ""  # the examples it trains on, of any length; "" for windows of one text
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
-    file_options: Sequence[str] = (
-        "text",
-    )  # the options of `evaluate` that name files of your own; all are needed together
+    file_options: Sequence[str] = ("text",)  # those of `evaluate` that name files of your own; all needed together
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
@@ -117,26 +115,22 @@ class NextToken(TaskKind):
         return config.model.context_length + 1
 
     def leak(self, config: "RunConfig") -> str | None:
-        return (
-            tr(
-                "every position sees the tokens after it, including the one it must predict: the model would "
-                "reach a perplexity near 1 without learning anything"
-            )
-            if sees_ahead(config.model)
-            else None
+        if not sees_ahead(config.model):
+            return None
+        return tr(
+            "every position sees the tokens after it, including the one it must predict: the model would "
+            "reach a perplexity near 1 without learning anything"
         )
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         leak = self.leak(config)
         if leak is not None and not config.train.allow_leak:
-            yield Refusal(
-                ("objective.kind", "model.causal"),
-                tr(
-                    "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
-                    "train.allow_leak=true to see it happen",
-                    leak=leak,
-                ),
+            reason = tr(
+                "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
+                "train.allow_leak=true to see it happen",
+                leak=leak,
             )
+            yield Refusal(("objective.kind", "model.causal"), reason)
 
 
 class Masked(TaskKind):
@@ -210,14 +204,12 @@ class Shifted(TaskKind):
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if not config.train.allow_leak:
-            yield Refusal(
-                ("objective.kind",),
-                tr(
-                    "{leak}; choose 'continuation', whose target is the text after the source, or --set "
-                    "train.allow_leak=true to see it happen",
-                    leak=self.leak(config),
-                ),
+            reason = tr(
+                "{leak}; choose 'continuation', whose target is the text after the source, or --set "
+                "train.allow_leak=true to see it happen",
+                leak=self.leak(config),
             )
+            yield Refusal(("objective.kind",), reason)
         if config.model.source_tokens < 3:
             keys = ("model.source_length", "objective.kind")
             yield Refusal(keys, tr("a shifted target needs a source of at least 3 tokens"))
@@ -261,24 +253,20 @@ class Translation(TaskKind):
         if config.has_source:
             return
         if not config.data.shared_vocabulary:
-            yield Refusal(
-                ("data.shared_vocabulary", "model.architecture"),
-                tr(
-                    "a decoder reads source and target as one text, so they share a vocabulary; --set "
-                    "data.shared_vocabulary=true"
-                ),
+            reason = tr(
+                "a decoder reads source and target as one text, so they share a vocabulary; --set "
+                "data.shared_vocabulary=true"
             )
+            yield Refusal(("data.shared_vocabulary", "model.architecture"), reason)
         least = max(SMALLEST_CONTEXT, 2 + (self.longest_source(config) or 0))
         if model.context_length < least:
-            yield Refusal(
-                ("model.context_length", "model.source_length"),
-                tr(
-                    "a decoder reads the source and writes the target in one context, which takes more than "
-                    "{context_length:,} tokens; --set model.context_length={least}",
-                    context_length=model.context_length,
-                    least=least,
-                ),
+            reason = tr(
+                "a decoder reads the source and writes the target in one context, which takes more than "
+                "{context_length:,} tokens; --set model.context_length={least}",
+                context_length=model.context_length,
+                least=least,
             )
+            yield Refusal(("model.context_length", "model.source_length"), reason)
 
 
 class Summarization(Translation):
@@ -316,14 +304,12 @@ class _DocumentTask(TaskKind):
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
-            yield Refusal(
-                ("objective.kind", "model.context_length"),
-                tr(
-                    "'{objective}' needs a context and a source of at least {least} tokens each",
-                    objective=self.name,
-                    least=SMALLEST_CONTEXT,
-                ),
+            reason = tr(
+                "'{objective}' needs a context and a source of at least {least} tokens each",
+                objective=self.name,
+                least=SMALLEST_CONTEXT,
             )
+            yield Refusal(("objective.kind", "model.context_length"), reason)
 
 
 class SpanCorruption(_DocumentTask):
@@ -361,27 +347,23 @@ class SpanCorruption(_DocumentTask):
         return (PAD, START, *(f"[span {i}]" for i in range(1, spans + 2)))
 
     def uses(self, key: str, config: "RunConfig") -> bool:
-        of_form = (
-            ("mask_fraction", "span_mean") if config.objective.has_sentinels else ("span_fraction", "cut_fraction")
-        )
-        return key in ("objective.span_form", *(f"objective.{name}" for name in of_form))
+        names = ("mask_fraction", "span_mean") if config.objective.has_sentinels else ("span_fraction", "cut_fraction")
+        return key in ("objective.span_form", *(f"objective.{name}" for name in names))
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         form, architecture = config.objective.span_form, config.model.architecture
         if form not in SPAN_FORMS[architecture]:
             sides = tr("puts the spans in a separate target")
             what = sides if config.objective.has_sentinels else tr("puts the span at the end of a single text")
-            yield Refusal(
-                ("objective.span_form", "model.architecture"),
-                tr(
-                    "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
-                    "objective.span_form={suggested}",
-                    form=form,
-                    what=what,
-                    architecture=architecture,
-                    suggested=SPAN_FORMS[architecture][0],
-                ),
+            reason = tr(
+                "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
+                "objective.span_form={suggested}",
+                form=form,
+                what=what,
+                architecture=architecture,
+                suggested=SPAN_FORMS[architecture][0],
             )
+            yield Refusal(("objective.span_form", "model.architecture"), reason)
         yield from super().refusals(config)
 
 
@@ -435,17 +417,14 @@ class Classification(TaskKind):
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
         if config.model.tie_embeddings:
-            yield Refusal(
-                ("model.tie_embeddings", "objective.kind"),
-                tr(
-                    "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
-                    "model.tie_embeddings=false"
-                ),
+            reason = tr(
+                "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
+                "model.tie_embeddings=false"
             )
+            yield Refusal(("model.tie_embeddings", "objective.kind"), reason)
         if config.model.context_length < 2:
-            yield Refusal(
-                ("model.context_length", "objective.kind"), tr("a text to classify must have at least 2 tokens")
-            )
+            reason = tr("a text to classify must have at least 2 tokens")
+            yield Refusal(("model.context_length", "objective.kind"), reason)
 
 
 TASKS: Mapping[str, TaskKind] = {

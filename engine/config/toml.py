@@ -18,7 +18,7 @@ from engine.base.plain_files import open_plain
 from engine.base.recorded_text import told
 from engine.config import Tables
 from engine.config.keys import flatten, later_defaults, unknown_key_message
-from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.config.schema import RowFacts, RunConfig
 
 MAX_BYTES = 64 * 1024
 # Pydantic's messages about a value, translated when they are shown.
@@ -53,13 +53,12 @@ def read_toml(path: Path) -> Tables:
     except OSError as error:
         raise InputError(tr("{path}: cannot read this config: {strerror}", path=path, strerror=reason(error))) from None
     if len(raw) > MAX_BYTES:
-        raise InputError(
-            tr(
-                "{path}: larger than {max_bytes} KiB; a config is a few lines of TOML",
-                path=path,
-                max_bytes=MAX_BYTES // 1024,
-            )
+        message = tr(
+            "{path}: larger than {max_bytes} KiB; a config is a few lines of TOML",
+            path=path,
+            max_bytes=MAX_BYTES // 1024,
         )
+        raise InputError(message)
     return parse(raw, str(path))
 
 
@@ -71,9 +70,8 @@ def parse(raw: bytes, where: str) -> Tables:
     try:
         return {key: _undated(value) for key, value in tomllib.loads(raw.decode("utf-8")).items()}
     except UnicodeDecodeError as error:
-        raise InputError(
-            tr("{where}: not UTF-8 at byte {start}; save the file as UTF-8 text", where=where, start=error.start)
-        ) from None
+        message = tr("{where}: not UTF-8 at byte {start}; save the file as UTF-8 text", where=where, start=error.start)
+        raise InputError(message) from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(tr("{where}: not valid TOML: {error}", where=where, error=error)) from None
 
@@ -96,21 +94,14 @@ def validate(data: Tables, where: str) -> RunConfig:
 
 
 def resolve_config(
-    config: RunConfig,
-    where: str,
-    *,
-    vocab_size: int,
-    threads: int,
-    train_tokens: int,
-    rows: RowCorpusFacts | None = None,
+    config: RunConfig, where: str, *, vocab_size: int, threads: int, train_tokens: int, rows: RowFacts | None = None
 ) -> RunConfig:
     """Call `RunConfig.resolved`, where impossible durations and counts may first show."""
     try:
         return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
-        raise InputError(
-            tr("{where}: with this corpus and batch size, {first}", where=where, first=_first_error(error))
-        ) from None
+        message = tr("{where}: with this corpus and batch size, {first}", where=where, first=_first_error(error))
+        raise InputError(message) from None
 
 
 def config_toml(config: RunConfig) -> str:
@@ -133,8 +124,7 @@ def _first_error(error: ValidationError) -> str:
     value = problem.get("input")
     if problem["type"] == "literal_error":
         expected = problem.get("ctx", {}).get("expected", "")
-        values = re.findall(r"'([^']*)'|\b(\d+)\b", expected)
-        known = [a or b for a, b in values]
+        known = [a or b for a, b in re.findall(r"'([^']*)'|\b(\d+)\b", expected)]
         return tr(
             "{key} = {shown}: must be {known}{nearest}",
             key=key,

@@ -77,6 +77,5 @@ def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibil
     """The visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
     causal = model.causal if causal is None else causal
     given = ATTENTIONS[model.attention].settings
-    return Visibility(
-        causal, model.window if "window" in given else None, model.link_every if "link_every" in given else None
-    )
+    window = model.window if "window" in given else None
+    return Visibility(causal, window, model.link_every if "link_every" in given else None)

@@ -78,9 +78,7 @@ class Softmax(nn.Module):
         return soft_cap(scores, self.cap)
 
     def weights(self, scores: Tensor) -> Tensor:
-        """Return the weights (B, H, Tq, Tk). Sinks (H,) take a share of each row (Xiao et al. 2024; Agarwal et al.
-        2025).
-        """
+        """Weights (B, H, Tq, Tk). Sinks (H,) take a share of each row (Xiao et al. 2024; Agarwal et al. 2025)."""
         if self.sinks is None:
             return scores.softmax(-1)
         sinks = self.sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
@@ -288,15 +286,7 @@ class _Banded(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        context: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        added: Tensor,
-        bands: Bands,
-        alike: bool,
-        scale: float,
-        rate: float,
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor, bands: Bands, alike: bool, scale: float, rate: float
     ) -> Tensor:
         queries, keys, values = bands.blocks(q), bands.bands(k), bands.bands(v)
         with torch.autocast(q.device.type, enabled=False):
@@ -310,15 +300,15 @@ class _Banded(torch.autograd.Function):
                 cpu = weights.device.type == "cpu"
                 mask = keep_mask(weights.shape, rate, weights.dtype) if cpu else dropout(torch.ones_like(weights), rate)
             mixed = torch.bmm(weights if mask is None else weights * mask, values)
-        context.save_for_backward(queries, keys, values, weights, mask)
-        context.bands, context.scale, context.shape, context.added = bands, scale, q.shape, added.shape
+        ctx.save_for_backward(queries, keys, values, weights, mask)
+        ctx.bands, ctx.scale, ctx.shape, ctx.added = bands, scale, q.shape, added.shape
         return mixed.view(*q.shape[:2], -1, q.shape[-1])[:, :, : bands.time]
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        queries, keys, values, weights, mask = context.saved_tensors
-        bands, shape = context.bands, context.shape
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, values, weights, mask = ctx.saved_tensors
+        bands, shape = ctx.bands, ctx.shape
         gradient = bands.blocks(gradient)
         d_weights = torch.bmm(gradient, values.transpose(1, 2))
         dropped = weights
@@ -327,9 +317,9 @@ class _Banded(torch.autograd.Function):
         d_values = torch.bmm(dropped.transpose(1, 2), gradient)
         d_scores = softmax_backward(d_weights, weights)
         d_added = None
-        if context.needs_input_grad[3]:
-            d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.band_length).sum_to_size(context.added)
-        d_scores = d_scores * context.scale if d_added is not None else d_scores.mul_(context.scale)
+        if ctx.needs_input_grad[3]:
+            d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.band_length).sum_to_size(ctx.added)
+        d_scores = d_scores * ctx.scale if d_added is not None else d_scores.mul_(ctx.scale)
         d_queries = torch.bmm(d_scores, keys).view(*shape[:2], -1, shape[-1])[:, :, : bands.time]
         d_keys = torch.bmm(d_scores.transpose(1, 2), queries)
         d_keys, d_values = bands.bands_adjoint(d_keys, shape), bands.bands_adjoint(d_values, shape)
@@ -392,9 +382,8 @@ def choose_backend(call: AttentionCall, wanted: str = "auto") -> Backend:
             if reason is None:
                 return backend
             if wanted != "auto":
-                raise ValueError(
-                    tr("attention backend '{wanted}' cannot be used here: {reason}", wanted=wanted, reason=reason)
-                )
+                message = tr("attention backend '{wanted}' cannot be used here: {reason}", wanted=wanted, reason=reason)
+                raise ValueError(message)
     raise ValueError(tr("unknown attention backend '{wanted}'", wanted=wanted))
 
 

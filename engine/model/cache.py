@@ -67,10 +67,8 @@ class KeyValueCache(LayerState):
     def _place(self, at: Positions) -> Positions:
         """Store the positions of new tokens; return all positions."""
         stop, first = self.length + at.length, self.length == 0
-        in_a_row = at.start is not None and (
-            first or (self._start is not None and at.start == self._start + self.length)
-        )
-        if in_a_row:
+        follows = self._start is not None and at.start == self._start + self.length
+        if at.start is not None and (first or follows):
             self._start = at.start if first else self._start
             return Positions.consecutive(stop, self._start or 0, at.index.device)
         before = self._index
@@ -148,7 +146,6 @@ class Cache:
             return
         if self.source is not None:
             self.source = [(k[rows], v[rows]) for k, v in self.source]
-        if self.source_at is not None and self.source_at.index.shape[0] > 1:
-            self.source_at = Positions(
-                self.source_at.index[rows], self.source_at.start, self.source_at.one_sided_padding
-            )
+        at = self.source_at
+        if at is not None and at.index.shape[0] > 1:
+            self.source_at = Positions(at.index[rows], at.start, at.one_sided_padding)

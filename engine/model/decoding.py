@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from engine.model.cache import Cache, KeyValueCache
 from engine.model.heads import ForwardContext, SoftmaxSelfAttention, repeat_kv
-from engine.model.layers import Branch, Layer, ShortConvolution, TensorFunction
-from engine.model.positions import Positions, PositionScheme
+from engine.model.layers import Branch, Layer, ShortConvolution
+from engine.model.positions import Positions, PositionScheme, TensorFunction
 from engine.model.torch_private import CAN_PACK, pack, packed_linear
 from engine.model.transformer import Network
 

@@ -40,14 +40,13 @@ def resolve_device(wanted: str) -> torch.device:
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
-            raise InputError(
-                trn(
-                    "--device {wanted}: torch sees {n} CUDA device; --device cpu works",
-                    "--device {wanted}: torch sees {n} CUDA devices; --device cpu works",
-                    count,
-                    wanted=wanted,
-                )
+            message = trn(
+                "--device {wanted}: torch sees {n} CUDA device; --device cpu works",
+                "--device {wanted}: torch sees {n} CUDA devices; --device cpu works",
+                count,
+                wanted=wanted,
             )
+            raise InputError(message)
         return torch.device("cuda", device.index or 0)
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InputError(tr("--device {wanted}: no Apple GPU here; --device cpu works", wanted=wanted))
@@ -58,9 +57,8 @@ def is_device_failure(error: BaseException) -> bool:
     """Return whether a device is lost: this process can no longer compute on it or read from it."""
     if isinstance(error, torch.OutOfMemoryError):
         return False
-    return isinstance(error, torch.AcceleratorError) or (
-        isinstance(error, RuntimeError) and str(error).startswith(("CUDA error", "HIP error"))
-    )
+    from_driver = isinstance(error, RuntimeError) and str(error).startswith(("CUDA error", "HIP error"))
+    return from_driver or isinstance(error, torch.AcceleratorError)
 
 
 def keep_memory() -> None:
@@ -90,9 +88,7 @@ def leave_cores_to_training() -> None:
 
 
 def device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return f"cuda:{device.index or 0} {torch.cuda.get_device_name(device)}"
-    return str(device)
+    return f"cuda:{device.index or 0} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
 
 
 def memory_in_use(device: torch.device) -> int:

@@ -188,10 +188,8 @@ class LinearSelfAttention(SelfAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         assert state is None or isinstance(state, LinearState)
-        k, v = repeat_kv(k, self.n_heads), repeat_kv(v, self.n_heads)
-        return linear_attention(
-            q, k, v, at, self.scheme, causal=self.visibility.causal, state=state, backend=self.backend
-        )
+        k, v, causal = repeat_kv(k, self.n_heads), repeat_kv(v, self.n_heads), self.visibility.causal
+        return linear_attention(q, k, v, at, self.scheme, causal=causal, state=state, backend=self.backend)
 
     def new_state(self, capacity: int) -> LayerState:
         return LinearState()

@@ -15,9 +15,7 @@ from engine.config.visibility import Visibility
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention, ForwardContext
-from engine.model.positions import Positions, PositionScheme
-
-TensorFunction = Callable[[Tensor], Tensor]
+from engine.model.positions import Positions, PositionScheme, TensorFunction
 
 
 def _gated(x: Tensor, by: TensorFunction) -> Tensor:
@@ -29,15 +27,15 @@ class _SquaredReLU(torch.autograd.Function):
     """y², y = relu(x): its slope 2y is 0 where x is negative, so backward needs no mask, and only y is kept."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         y = F.relu(x)
-        context.save_for_backward(y)
+        ctx.save_for_backward(y)
         return y * y
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> Tensor:
-        (y,) = context.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
         slope: Tensor = y * gradient
         return slope.mul_(2.0)
 
@@ -221,10 +219,8 @@ class Layer(nn.Module):
         attend, feed = Branch(self.attention_norm, attended), Branch(self.feed_forward_norm, fed)
         across = None
         if self.cross_attention is not None:
-            cross, end = self.cross_attention, self.cross_attention_after
-            across = Branch(
-                self.cross_attention_norm, lambda y: end(cross(y, reading.positions, source, reading.source_at))
-            )
+            norm, cross, end = self.cross_attention_norm, self.cross_attention, self.cross_attention_after
+            across = Branch(norm, lambda y: end(cross(y, reading.positions, source, reading.source_at)))
         return self.join_branches(x, reading, attend, feed, across)
 
     def join_branches(

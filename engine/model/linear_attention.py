@@ -21,15 +21,15 @@ class _FeatureMap(torch.autograd.Function):
     """x + 1 above 0, eˣ below: elu(x) + 1 itself would round small values to 0. φ′ = min(φ, 1)."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         features = x.clamp(max=0.0).exp_().add_(x.relu())
-        context.save_for_backward(features)
+        ctx.save_for_backward(features)
         return features
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> Tensor:
-        (features,) = context.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (features,) = ctx.saved_tensors
         slope: Tensor = features.clamp(max=1.0)
         return slope.mul_(gradient)
 
@@ -46,7 +46,7 @@ class _ExclusivePrefixSum(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(context: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         out = torch.empty_like(x)
         out[:, 0] = 0
         if x.device.type == "cpu":
@@ -58,7 +58,7 @@ class _ExclusivePrefixSum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         out = torch.empty_like(gradient)
         out[:, -1] = 0
         for i in range(gradient.shape[1] - 1, 0, -1):

@@ -50,9 +50,7 @@ def bf16_slowdown(config: RunConfig) -> float:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    if precision == "bf16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
 def compiles_step(config: RunConfig, device: torch.device) -> bool:

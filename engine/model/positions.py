@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from engine.config.model import ModelConfig
 
+TensorFunction = Callable[[Tensor], Tensor]
+
 
 @dataclass(frozen=True)
 class Positions:
@@ -23,9 +25,7 @@ class Positions:
     # known on the host: every row is start, start + 1, … without −1. Allows fast kernels without a device
     # synchronisation. None: not known to be so.
     start: int | None = None
-    one_sided_padding: bool = (
-        False  # known on the host: padding is on one side of each row only, so tokens are contiguous
-    )
+    one_sided_padding: bool = False  # known on the host: rows are padded on one side only, so tokens are contiguous
 
     @classmethod
     def consecutive(cls, length: int, start: int = 0, device: torch.device | str | None = None) -> "Positions":
@@ -85,9 +85,7 @@ class PositionScheme(nn.Module):
 
 
 class Sinusoidal(PositionScheme):
-    """Fixed sines and cosines, interleaved (Vaswani et al. 2017, §3.5): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos,
-    2i+1) = cos(…).
-    """
+    """Fixed sinusoids (Vaswani et al. 2017, §3.5): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(…)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -132,12 +130,7 @@ class Rope(PositionScheme):
     """
 
     def __init__(
-        self,
-        width: int,
-        base: float,
-        pairing: str,
-        rescale: Callable[[Tensor], Tensor] | None = None,
-        gain: float = 1.0,
+        self, width: int, base: float, pairing: str, rescale: TensorFunction | None = None, gain: float = 1.0
     ) -> None:
         super().__init__()
         self.width, self.base, self.pairing, self.rescale, self.gain = width, base, pairing, rescale, gain

@@ -153,9 +153,8 @@ class ReferenceNetwork:
             scores = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf)
             if model.sinks:  # one more in the denominator: e^sink
                 total = torch.logsumexp(scores, -1, keepdim=True)
-                mixed = (
-                    torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}softmax.sinks"][:, None, None])) @ v
-                )
+                sinks = self.weights[f"{name}softmax.sinks"][:, None, None]
+                mixed = torch.exp(scores - torch.logaddexp(total, sinks)) @ v
             else:
                 mixed = scores.softmax(-1) @ v
         if model.gate != "none":
@@ -194,8 +193,7 @@ class ReferenceNetwork:
         scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
-            table = self._of_positions(name)
-            scores = scores + table[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
+            scores = scores + self._of_positions(name)[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
         if model.position == "alibi":
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
             scores = scores - slopes[:, None, None] * apart.abs()
@@ -234,9 +232,8 @@ class ReferenceNetwork:
         rates = self.model.rope_base ** (-2.0 * torch.arange(width // 2, dtype=torch.float64, device=x.device) / width)
         gain = 1.0
         if self.model.rope_scaling != "none":
-            rates = torch.tensor(
-                [_scaled_frequency(self.model, i, width) for i in range(width // 2)], dtype=torch.float64
-            )
+            scaled = [_scaled_frequency(self.model, i, width) for i in range(width // 2)]
+            rates = torch.tensor(scaled, dtype=torch.float64)
             gain = self.model.yarn_gain or 1.0 + math.log(self.model.rope_factor) / 10.0
             gain = gain if self.model.rope_scaling == "yarn" else 1.0
         turn = gain * torch.exp(1j * time[:, None] * rates.to(x.device))  # (T, Dh/2)

@@ -49,11 +49,8 @@ def training_kernel(
     elif gpu:  # its fused kernels also handle dropout and learned masks
         name = "sdpa"
     else:
-        name = (
-            "math"
-            if dropped or fused == "in the mask" or (position.learned and position.acts_on == "scores")
-            else "sdpa"
-        )
+        learned_mask = position.learned and position.acts_on == "scores"
+        name = "math" if dropped or fused == "in the mask" or learned_mask else "sdpa"
     return Kernel(name, 1, length, length)
 
 
@@ -92,11 +89,8 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         english("parts"): sum(row.parameters(model, stack) for row in active_parts(model).values() for stack in built),
         english("head"): logit_count(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
     }
-    return {
-        name: count
-        for name, count in found.items()
-        if count or name not in ("cross-attention", "source embedding", "parts")
-    }
+    optional = ("cross-attention", "source embedding", "parts")
+    return {name: count for name, count in found.items() if count or name not in optional}
 
 
 def logit_count(model: ModelConfig, vocab_size: int) -> int:
@@ -181,10 +175,7 @@ SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measu
 # Bytes of cuBLAS's workspaces, by whether a step is recorded. A plain step has one of 32 MiB (see
 # `engine.model.devices`) for each pass; what recording takes was measured.
 WORKSPACES = {False: 64 * 2**20, True: 48 * 2**20}
-DROPOUT_MASK_NUMBERS = {
-    False: 1.0,
-    True: 0.25,
-}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
+DROPOUT_MASK_NUMBERS = {False: 1.0, True: 0.25}  # per element of a dropout mask, by whether a GPU, which keeps one byte
 CONTENT_COPIES = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
 
@@ -236,6 +227,7 @@ def has_identical_passes(config: RunConfig) -> bool:
 def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
     """Return the numbers that the forward pass keeps for the backward pass, without the logits."""
     model, d, total = config.model, config.model.d_model, 0.0
+    dropout_mask = DROPOUT_MASK_NUMBERS[gpu]
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
@@ -243,10 +235,8 @@ def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False
         per_layer: list[tuple[int, float]] = []  # (number of layers, what each keeps)
         for kind, places in model.layer_kinds(stack.layers):
             kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
-            layer = _saved_by_norms(model) + _saved_by_attention(
-                kind, kernel, stack.causal, length, DROPOUT_MASK_NUMBERS[gpu]
-            )
-            layer += _saved_by_norms(model) + _saved_by_feed_forward(model, DROPOUT_MASK_NUMBERS[gpu])
+            layer = _saved_by_norms(model) + _saved_by_attention(kind, kernel, stack.causal, length, dropout_mask)
+            layer += _saved_by_norms(model) + _saved_by_feed_forward(model, dropout_mask)
             across = 0.0
             if stack.over_source:
                 layer += _saved_by_norms(model)
@@ -259,7 +249,7 @@ def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False
         else:
             total += sum(n * numbers for n, numbers in per_layer)
         total += tokens * (_saved_by_norm(model) if model.final_norm else d)
-        total += tokens * d * DROPOUT_MASK_NUMBERS[gpu] * (model.embedding_dropout > 0.0)
+        total += tokens * d * dropout_mask * (model.embedding_dropout > 0.0)
     return total
 
 
@@ -270,9 +260,8 @@ def _saved_by_norm(model: ModelConfig) -> float:
 
 def _saved_by_norms(model: ModelConfig) -> float:
     """The norms of a sublayer. The output of a sandwich norm is only added to the residual stream."""
-    return _saved_by_norm(model) + (
-        _saved_by_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0
-    )
+    norm = _saved_by_norm(model)
+    return norm + (norm - model.d_model if model.norm_placement == "sandwich" else 0.0)
 
 
 def _saved_by_feed_forward(model: ModelConfig, mask: float) -> float:
@@ -287,10 +276,8 @@ def _saved_by_attention(model: ModelConfig, kernel: Kernel, causal: bool, length
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    usual, of_parts = (
-        fused_support(model) == "as it is",
-        sum(row.saved_per_score for row in active_parts(model).values()),
-    )
+    usual = fused_support(model) == "as it is"
+    of_parts = sum(row.saved_per_score for row in active_parts(model).values())
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -338,11 +325,8 @@ def _saved_by_cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -
         weights = 2.25 if config.trains_on_rows or shape.target != shape.source else 3
     repeated = model.kv_heads < model.n_heads and not weights
     of_source = 2 * (d if weights else model.kv_width) + (2 * d if repeated else 0)
-    of_target = (
-        2 * d
-        + DROPOUT_MASK_NUMBERS[gpu] * d * (model.attention_output_dropout > 0.0)
-        + model.n_heads * shape.source * weights
-    )
+    output_mask = DROPOUT_MASK_NUMBERS[gpu] * d * (model.attention_output_dropout > 0.0)
+    of_target = 2 * d + output_mask + model.n_heads * shape.source * weights
     return targets * of_target + sources * of_source
 
 
@@ -350,10 +334,9 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
+        padded = stack.encodes and config.trains_on_rows
         for layer, _ in model.layer_kinds(stack.layers):
-            kernel = training_kernel(
-                layer, stack.causal, length, padded=stack.encodes and config.trains_on_rows, gpu=gpu
-            )
+            kernel = training_kernel(layer, stack.causal, length, padded=padded, gpu=gpu)
             scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
             scores *= CONTENT_COPIES if POSITIONS[layer.position].acts_on == "content" else 1
             widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))

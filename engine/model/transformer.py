@@ -229,20 +229,14 @@ class EncoderDecoder(Network):
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
-    """Return the projection to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017), or to the
-    classes.
-    """
+    """Return the projection to vocabulary or classes, with the embedding's weights if tied (Press and Wolf 2017)."""
     head = nn.Linear(model.d_model, model.classes or embedding.num_embeddings, bias=model.head_bias)
     if model.tie_embeddings:
         head.weight = embedding.weight
     return head
 
 
-NETWORKS: dict[str, type[Network]] = {
-    "decoder": DecoderLM,
-    "encoder": EncoderLM,
-    "encoder-decoder": EncoderDecoder,
-}
+NETWORKS: dict[str, type[Network]] = {"decoder": DecoderLM, "encoder": EncoderLM, "encoder-decoder": EncoderDecoder}
 
 
 class SkipInit(TorchFunctionMode):
@@ -262,13 +256,10 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
     """
     size = model.vocab_size or vocab_size
     if size < vocab_size:
-        raise ValueError(
-            tr(
-                "model.vocab_size {size} is smaller than the {vocab_size} tokens needed",
-                size=size,
-                vocab_size=vocab_size,
-            )
+        message = tr(
+            "model.vocab_size {size} is smaller than the {vocab_size} tokens needed", size=size, vocab_size=vocab_size
         )
+        raise ValueError(message)
     with torch.device(device), SkipInit():
         network = NETWORKS[model.architecture](model, size)
     initialise(network, model, seed)

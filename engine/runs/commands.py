@@ -45,18 +45,16 @@ def send(run: Path, command: RunCommand) -> int:
             waiting = [(number, kind) for number, kind in there if number > obeyed]
             if len(waiting) >= MOST_WAITING:
                 silent = tr("has not acted on its last {n:,} commands", n=len(waiting))
-                raise InputError(
-                    tr("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
-                )
+                message = tr("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
+                raise InputError(message)
             number = max((obeyed, *(number for number, _ in there))) + 1
             entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
             write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
             return number
     except Timeout:
-        raise InputError(
-            tr(
-                "run '{name}' cannot take commands now: another process holds the lock {lock_file}",
-                name=run.name,
-                lock_file=lock.lock_file,
-            )
-        ) from None
+        message = tr(
+            "run '{name}' cannot take commands now: another process holds the lock {lock_file}",
+            name=run.name,
+            lock_file=lock.lock_file,
+        )
+        raise InputError(message) from None

@@ -41,9 +41,7 @@ class OutOfMemory(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `finished`, `stopped`, `interrupted`, `handing-over`, `failed` or, if another worker has taken
-    it over, `lost`; at which step, and why.
-    """
+    """How a run ended: `finished`, `stopped`, `interrupted`, `handing-over`, `failed`, or `lost` to another worker."""
 
     state: str
     step: int
@@ -100,9 +98,7 @@ class Control:
 
     def stop_is_queued(self) -> bool:
         self._read_file()
-        return RunCommand.STOP in self._requests or any(
-            command is RunCommand.STOP for _, command in self._file_commands
-        )
+        return RunCommand.STOP in (*self._requests, *(command for _, command in self._file_commands))
 
     def _read_file(self) -> None:
         clock = time.monotonic()
@@ -117,6 +113,4 @@ class Control:
         if seen != self._seen:
             self._seen = seen
             newest = self._file_commands[-1][0] if self._file_commands else self.last_command_id
-            self._file_commands.extend(
-                (number, command) for number, command in read_commands(self._run) if number > newest
-            )
+            self._file_commands.extend(entry for entry in read_commands(self._run) if entry[0] > newest)

@@ -32,18 +32,16 @@ def split_init_from(text: str) -> tuple[str, str]:
         hint = did_you_mean(checkpoint, CHECKPOINTS) or tr(
             "; use {one_of}", one_of=join_or((*CHECKPOINTS, tr("a step")))
         )
-        raise InputError(
-            tr(
-                "{setting}: '{checkpoint}' is not a checkpoint{hint}",
-                setting=setting(text),
-                checkpoint=checkpoint[:40],
-                hint=hint,
-            )
+        message = tr(
+            "{setting}: '{checkpoint}' is not a checkpoint{hint}",
+            setting=setting(text),
+            checkpoint=checkpoint[:40],
+            hint=hint,
         )
+        raise InputError(message)
     if not run:
-        raise InputError(
-            tr("{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=setting(text))
-        )
+        message = tr("{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=setting(text))
+        raise InputError(message)
     return run, checkpoint
 
 
@@ -53,9 +51,8 @@ def find_init_run(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
-        raise InputError(
-            tr("{setting}: {error}; train that run first, or give its folder", setting=setting(text), error=error)
-        ) from None
+        message = tr("{setting}: {error}; train that run first, or give its folder", setting=setting(text), error=error)
+        raise InputError(message) from None
 
 
 def portable_init_from(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:

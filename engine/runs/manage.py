@@ -21,7 +21,6 @@ LONGEST_TAG = 50
 MOST_TAGS = 50
 IN_USE = english("in use")
 
-
 # Errors for a link and for a live run, by what was attempted.
 RENAME_REFUSALS = (
     english("run '{name}' is a link to {path}; rename it there"),
@@ -63,9 +62,8 @@ def rename(reader: RunReader, name: str) -> Path:
         try:
             reader.path.rename(target)
         except OSError as error:
-            raise InputError(
-                tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=reason(error))
-            ) from None
+            message = tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=reason(error))
+            raise InputError(message) from None
     return target
 
 
@@ -80,9 +78,8 @@ def delete(reader: RunReader) -> None:
             reader.path.rename(grave)
             shutil.rmtree(grave)
         except OSError as error:
-            raise InputError(
-                tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=reason(error))
-            ) from None
+            message = tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=reason(error))
+            raise InputError(message) from None
 
 
 def check_tag(tag: str) -> str:
@@ -109,13 +106,12 @@ def write_notes(
     """
     add, remove, unsee = tuple(add), set(remove), set(unsee)
     if text is not None and len(text) > LONGEST_NOTE:
-        raise InputError(
-            tr(
-                "a note can have at most {longest_note:,} characters; this one has {n:,}",
-                longest_note=LONGEST_NOTE,
-                n=len(text),
-            )
+        message = tr(
+            "a note can have at most {longest_note:,} characters; this one has {n:,}",
+            longest_note=LONGEST_NOTE,
+            n=len(text),
         )
+        raise InputError(message)
     for tag in add:
         check_tag(tag)
     refuse_links(run)

@@ -16,13 +16,12 @@ def check_name(name: str) -> str:
     if name == LAST:
         raise InputError(tr("run name 'last': reserved for the newest run; choose another, e.g. 'run-1'"))
     if not _NAME.match(name):
-        raise InputError(
-            tr(
-                "run name {name!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
-                "e.g. 'win16-seed2'",
-                name=name[:80],
-            )
+        message = tr(
+            "run name {name!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
+            "e.g. 'win16-seed2'",
+            name=name[:80],
         )
+        raise InputError(message)
     return name
 
 

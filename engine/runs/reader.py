@@ -45,19 +45,12 @@ _LAST_BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
 # Recorded words that are translated when they are shown: the other states, and phases.
 STATES = (
-    english("queued"),
-    english("finished"),
-    english("stopped"),
-    english("interrupted"),
-    english("failed"),
-    english("lost"),
+    *(english("queued"), english("finished"), english("stopped")),
+    *(english("interrupted"), english("failed"), english("lost")),
 )
 PHASES = (
-    english("loading"),
-    english("training"),
-    english("compiling"),
-    english("evaluating"),
-    english("checkpointing"),
+    *(english("loading"), english("training"), english("compiling")),
+    *(english("evaluating"), english("checkpointing")),
 )
 UNKNOWN = english("unknown")
 WAITING_FOR_SPACE = english("waiting-for-space")  # the phase of a run paused because the disk is full
@@ -79,11 +72,8 @@ def heartbeat_liveness(path: Path, beat: int, patience: float) -> Liveness:
 
 
 def no_runs(root: Path) -> str:
-    return tr(
-        "there are no runs in {root} yet; `{command_line}` trains one",
-        root=root,
-        command_line=command_line("run", "--preset", "demo", runs_dir=root),
-    )
+    training = command_line("run", "--preset", "demo", runs_dir=root)
+    return tr("there are no runs in {root} yet; `{command_line}` trains one", root=root, command_line=training)
 
 
 class _File(Generic[F]):

@@ -62,10 +62,8 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
         except InputError:
             continue  # damaged, or written by another version
         ours, theirs = run.config.model, other.config.model
-        said_aloud = {
-            "model.n_kv_heads": ours.kv_heads == theirs.kv_heads,
-            "model.source_length": ours.source_tokens == theirs.source_tokens,
-        }
+        said_aloud = {"model.n_kv_heads": ours.kv_heads == theirs.kv_heads}
+        said_aloud["model.source_length"] = ours.source_tokens == theirs.source_tokens
         origins = [reader.run.origin for reader in (run, other)]
         said_aloud["train.init_from"] = all(origins) and len({o.sha256 for o in origins if o is not None}) == 1
         said_aloud["train.clip"] = "train.clip" in found and not (_clipped(run) or _clipped(other))

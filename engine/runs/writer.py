@@ -94,13 +94,12 @@ class RunWriter:
                 if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
                     by = tr("process {pid} on {host}", pid=owner.pid, host=owner.host)
             if not elsewhere:
-                raise InputError(
-                    tr(
-                        "run '{name}' is being written by {by}; stop that process first, or choose another --name",
-                        name=path.name,
-                        by=by,
-                    )
-                ) from None
+                message = tr(
+                    "run '{name}' is being written by {by}; stop that process first, or choose another --name",
+                    name=path.name,
+                    by=by,
+                )
+                raise InputError(message) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
         if self.claim is not None and self.claim.number > 1:
@@ -162,9 +161,8 @@ class RunWriter:
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
                 raise _name_taken_error(path) from None
-            raise write_error(
-                tr("cannot create {filename} in the runs folder", filename=str(error.filename or path)[:300]), error
-            ) from None
+            what = tr("cannot create {filename} in the runs folder", filename=str(error.filename or path)[:300])
+            raise write_error(what, error) from None
         try:
             writer = cls(path)
             writer.current_status = status
@@ -172,9 +170,8 @@ class RunWriter:
             return writer
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
-            raise write_error(
-                tr("cannot write {filename}", filename=str(error.filename or path)[:300]), error
-            ) from None
+            what = tr("cannot write {filename}", filename=str(error.filename or path)[:300])
+            raise write_error(what, error) from None
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
@@ -208,21 +205,19 @@ class RunWriter:
         for stream in ("metrics", "samples"):
             file = self._files[stream]
             if stream not in offsets:
-                raise InputError(
-                    tr(
-                        "the checkpoint at step {step} does not record the length of {stream}.jsonl",
-                        step=step,
-                        stream=stream,
-                    )
+                message = tr(
+                    "the checkpoint at step {step} does not record the length of {stream}.jsonl",
+                    step=step,
+                    stream=stream,
                 )
+                raise InputError(message)
             if file.seek(0, os.SEEK_END) < offsets[stream]:
-                raise InputError(
-                    tr(
-                        "{path}.jsonl is shorter than it was at step {step}: records are missing",
-                        path=self.path / stream,
-                        step=step,
-                    )
+                message = tr(
+                    "{path}.jsonl is shorter than it was at step {step}: records are missing",
+                    path=self.path / stream,
+                    step=step,
                 )
+                raise InputError(message)
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
         self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
@@ -254,8 +249,7 @@ class RunWriter:
         self._append("metrics", record)
 
     def event(self, event: str, text: str = "", *, step: int = 0) -> None:
-        said = Event.create(time=now(), attempt=self.attempt, step=step, event=event, text=text)
-        self._append("events", said)
+        self._append("events", Event.create(time=now(), attempt=self.attempt, step=step, event=event, text=text))
 
     def _event_if_room(self, event: str, text: str) -> bool:
         waiting, self.wait_for_room = self.wait_for_room, None

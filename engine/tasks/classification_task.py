@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.base.errors import InputError
 from engine.base.language import english, tr
 from engine.config.lints import Lint
-from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import UNK
 from engine.config.toml import resolve_config
 from engine.data.baselines import class_loss, naive_bayes
@@ -78,7 +78,7 @@ class ClassificationTask(Task):
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
         needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
-        rows = RowCorpusFacts(steps, classes=n)
+        rows = RowFacts(steps, classes=n)
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ import torch
 
 from engine.base.errors import InputError
 from engine.base.language import english, tr
-from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolve_config
 from engine.data.baselines import TokenPairs, ngram_losses
@@ -65,7 +65,7 @@ class _DocumentTask(Task):
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
         needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
         return resolve_config(
-            config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=RowCorpusFacts(steps)
+            config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=RowFacts(steps)
         )
 
     @abstractmethod

@@ -13,7 +13,7 @@ from engine.base.errors import InputError, join_or
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.lints import Lint
-from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.config.schema import RowFacts, RunConfig
 from engine.config.schemes import POSITIONS
 from engine.config.toml import resolve_config
 from engine.data.baselines import sentence_losses
@@ -139,7 +139,7 @@ class TranslationTask(Task):
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
         known, tokens = (
-            RowCorpusFacts(steps, None if config.data.shared_vocabulary else sources),
+            RowFacts(steps, None if config.data.shared_vocabulary else sources),
             self.n_predicted("train"),
         )
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.base.errors import InputError
 from engine.capabilities import with_value
-from engine.config.schema import RowCorpusFacts, RunConfig
+from engine.config.schema import RowFacts, RunConfig
 from engine.data.loader import BatchStream
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import right_padded_positions
@@ -101,7 +101,7 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     if task is not None:
         resolved = task.resolve_config(config, config.preset, 1)
     else:  # durations in epochs need a length
-        rows = RowCorpusFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
+        rows = RowFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
         resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
     shape = BatchShape.from_config(resolved)
     # A batch of rows, unless set in tokens, is cut until its estimate fits.
