@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 MAX_BIGRAM_VOCABULARY = 2_000
 PSEUDO_COUNT = 1e-2
 PIECE = 4_000_000  # tokens counted at once
-TokenPairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and the token after each
+Ids = NDArray[np.int64]
+TokenPairs = tuple[Ids, Ids]  # tokens, and the token after each
 
 
-def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
+def unigram_loss(train: Ids, held_out: Ids, vocab_size: int) -> float:
     """Return the mean nll of the held-out tokens under the training frequencies (add-0.01 smoothed)."""
     counts = _token_counts(train, vocab_size) + PSEUDO_COUNT
     nll = -np.log(counts / counts.sum())
     return float(_token_counts(held_out[1:], vocab_size) @ nll / (len(held_out) - 1))
 
 
-def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float | None:
+def bigram_loss(train: Ids, held_out: Ids, vocab_size: int) -> float | None:
     """Return the mean nll of each held-out token given the previous one; None above a vocabulary of 2,000. Counts back
     off to unigram frequencies with the weight of one observation (Dirichlet smoothing).
     """
@@ -35,14 +36,14 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
     return float((_bigram_counts(held_out, vocab_size) * -np.log(probability)).sum() / (len(held_out) - 1))
 
 
-def _token_counts(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def _token_counts(ids: Ids, size: int) -> NDArray[np.float64]:
     counts = np.zeros(size)
     for start in range(0, len(ids), PIECE):
         counts += np.bincount(ids[start : start + PIECE], minlength=size)
     return counts
 
 
-def _bigram_counts(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def _bigram_counts(ids: Ids, size: int) -> NDArray[np.float64]:
     """Return (size, size) how often a token [column] follows another [row]."""
     counts = np.zeros(size * size)
     for start in range(0, len(ids) - 1, PIECE):
@@ -51,9 +52,7 @@ def _bigram_counts(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     return counts.reshape(size, size)
 
 
-def sentence_losses(
-    train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
-) -> dict[str, float]:
+def sentence_losses(train: Sequence[Ids], held_out: Sequence[Ids], vocab_size: int) -> dict[str, float]:
     """Return the `unigram` and `bigram` losses of sentences, given without start and end: each end is predicted too,
     and each first token from the start.
     """
@@ -80,13 +79,7 @@ def ngram_losses(train: TokenPairs, held_out: TokenPairs, vocab_size: int) -> di
     return {"unigram": float(-np.log(unigram)[expected].mean()), "bigram": float(bigram.mean())}
 
 
-def naive_bayes(
-    train: Sequence[NDArray[np.int64]],
-    classes: NDArray[np.int64],
-    held_out: Sequence[NDArray[np.int64]],
-    vocab_size: int,
-    n_classes: int,
-) -> NDArray[np.int64]:
+def naive_bayes(train: Sequence[Ids], classes: Ids, held_out: Sequence[Ids], vocab_size: int, n_classes: int) -> Ids:
     """Return (n,) the likeliest class of each held-out text by its words alone, in any order: a multinomial naive Bayes
     with add-one smoothing (Manning et al. 2008, §13.2).
     """
@@ -101,12 +94,12 @@ def naive_bayes(
     return found
 
 
-def class_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], n_classes: int) -> float:
+def class_loss(train: Ids, held_out: Ids, n_classes: int) -> float:
     """Return the mean nll of the held-out classes under the training frequencies, in nats per text."""
     frequencies = np.bincount(train, minlength=n_classes) / len(train)
     return float(-np.log(frequencies)[held_out].mean())
 
 
-def _join_with_borders(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
+def _join_with_borders(sentences: Sequence[Ids], border: int) -> Ids:
     edge = np.array([border], dtype=np.int64)
     return np.concatenate([edge, *(part for sentence in sentences for part in (sentence, edge))])

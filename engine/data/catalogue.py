@@ -47,9 +47,8 @@ def kind_of(corpus: str) -> CorpusKindName:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(corpus, error) from None
     if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\:"):
-        hint = did_you_mean(corpus, CORPORA) or tr(
-            "; `{command_line}` lists them", command_line=command_line("data", "list")
-        )
+        listing = command_line("data", "list")
+        hint = did_you_mean(corpus, CORPORA) or tr("; `{command_line}` lists them", command_line=listing)
         raise InputError(tr("no corpus named '{corpus}'{hint}", corpus=corpus[:80], hint=hint))
     return kind
 
@@ -112,14 +111,13 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         directions = [(first, other) for other in others] if len(others) > 1 else [(first, *others), (*others, first)]
         if entry.languages is None or chosen not in (*directions, entry.languages):
             known = join_and(f"{name}#{','.join(one)}" for one in directions if others)
-            raise InputError(
-                tr(
-                    "corpus '{corpus}': {name} has only the directions {known}",
-                    corpus=data.corpus[:80],
-                    name=name,
-                    known=known,
-                )
+            problem = tr(
+                "corpus '{corpus}': {name} has only the directions {known}",
+                corpus=data.corpus[:80],
+                name=name,
+                known=known,
             )
+            raise InputError(problem)
     folders = data_folders(data_dir)
     place = local_path(entry, folders) or entry.find_files(folders, any)
     if entry.is_fetched and place is None:

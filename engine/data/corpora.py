@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.splits import AnySplit, Split, empty_error, split_borders, split_spans, training_part
 from engine.data.synthetic import playlets
-
-if TYPE_CHECKING:
-    pass
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
 OVERLAP = 2  # version of the cached overlaps
@@ -63,9 +60,8 @@ class TextCorpus(Corpus):
         tokenizer = CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in splits.values()))))
         train, held_out = (splits[split].tokens(tokenizer) for split in ("train", "validation"))
         if len(train) < 2 or len(held_out) < 2:
-            raise InputError(
-                tr("corpus {name}: too short to be split into training and validation text", name=self.name)
-            )
+            problem = tr("corpus {name}: too short to be split into training and validation text", name=self.name)
+            raise InputError(problem)
         overlap, overlap_lines = self.overlap_report()
         characters = {split: part.length for split, part in splits.items()}
         words = {split: part.sizes.words for split, part in splits.items()}
@@ -73,34 +69,24 @@ class TextCorpus(Corpus):
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
         record = {"characters": characters, "words": words, "vocabulary": size}
         record |= {"unigram": unigram, "bigram": bigram, "floor": floor}
-        losses = (
-            tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
-            if floor is None
-            else tr(
+        losses = tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
+        if floor is not None:
+            losses = tr(
                 "unigram {unigram:.3f}, bigram {bigram:.3f}, floor given the whole past {floor:.3f}",
                 unigram=unigram,
                 bigram=bigram,
                 floor=floor,
             )
-        )
         lines = [
             (tr("characters"), tr("{counted}; {size} distinct", counted=format_counts(characters), size=size)),
             (tr("words"), tr("{counted}, line breaks included", counted=format_counts(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
-            *(
-                (
-                    tr("probe"),
-                    tr(
-                        "{name}: {description} ({size:,} places)",
-                        name=one.name,
-                        description=told(one.description),
-                        size=one.at.size,
-                    ),
-                )
-                for one in validation.probes
-            ),
         ]
+        for one in validation.probes:
+            label, what, size = tr("probe"), told(one.description), one.at.size
+            said = tr("{name}: {description} ({size:,} places)", name=one.name, description=what, size=size)
+            lines.append((label, said))
         examples = ["", splits["train"].head(EXCERPT_LENGTH)]
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
 
@@ -143,13 +129,12 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
             part = generated.cut(start, stop)
             splits[name] = Split(part.text, part)
         elif name != "test":
-            raise InputError(
-                tr(
-                    "data.corpus_size = {corpus_size}: too small to fill the {name} split; 20000 is enough",
-                    corpus_size=data.corpus_size,
-                    name=name,
-                )
+            problem = tr(
+                "data.corpus_size = {corpus_size}: too small to fill the {name} split; 20000 is enough",
+                corpus_size=data.corpus_size,
+                name=name,
             )
+            raise InputError(problem)
     return TextCorpus(entry.name, generated.version, english("generated"), splits)
 
 
@@ -181,10 +166,8 @@ def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus
     """
     known = ([Path(remote.file).name for remote in entry.remotes], *entry.instead)
     names = max(known, key=lambda names: sum((place / name).is_file() for name in names))
-    files = {
-        split: sources.find_source(str(place / name)).files[""]
-        for split, name in zip(SPLIT_ALIASES, names, strict=True)
-    }
+    found = (sources.find_source(str(place / name)).files[""] for name in names)
+    files = dict(zip(SPLIT_ALIASES, found, strict=True))
     source = sources.Source(place, None, files, by_document=False)
     return read_source(source, data, entry.name, entry.name, str(place.resolve()))
 

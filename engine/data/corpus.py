@@ -100,10 +100,8 @@ class Corpus(ABC):
     def overlap_report(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
         """Return the overlaps as JSON and as lines of a description."""
         known = [one for one in self.overlaps() if one is not None]
-        kinds = {one.of for one in known}
-        record: dict[str, object] = {
-            one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known
-        }
+        one_kind = len({one.of for one in known}) == 1
+        record: dict[str, object] = {one.split if one_kind else f"{one.of}-{one.split}": one.to_json() for one in known}
         found = [one.verdict for one in known]
         return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
 
@@ -180,39 +178,31 @@ class CorpusEntry:
 
     def missing_error(self, folders: Sequence[Path], meanwhile: str) -> InputError:
         """Return the error that says how to get its files; `meanwhile` is what works without them."""
-        target = folders[-1] / self.remotes[0].file
+        url, target = self.remotes[0].url, folders[-1] / self.remotes[0].file
+        parent = target.parent
         names = comma_separated(Path(remote.file).name for remote in self.remotes)
         if self.needs_manual_download:
             how = tr(
                 ", and it has no fixed download address: put {names} ({origin}) in {parent}",
                 names=names,
                 origin=self.origin,
-                parent=target.parent,
+                parent=parent,
             )
         else:
-            what = tr("the file from {url} at {target}", url=self.remotes[0].url, target=target)
+            what = tr("the file from {url} at {target}", url=url, target=target)
             if self.kind != "text" or len(self.remotes) > 1:
-                what = tr(
-                    "{names} from {url} in {parent}",
-                    names=names,
-                    url=self.remotes[0].url.rpartition("/")[0],
-                    parent=target.parent,
-                )
-            how = tr(
-                ": run `{command_line}` to get it, or put {what}",
-                command_line=command_line("data", "fetch", self.name),
-                what=what,
-            )
+                what = tr("{names} from {url} in {parent}", names=names, url=url.rpartition("/")[0], parent=parent)
+            fetch = command_line("data", "fetch", self.name)
+            how = tr(": run `{command_line}` to get it, or put {what}", command_line=fetch, what=what)
         looked = comma_separated(str(folder)[:120] for folder in folders)
-        return InputError(
-            tr(
-                "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",
-                name=self.name,
-                how=how,
-                looked=looked,
-                meanwhile=meanwhile,
-            )
+        problem = tr(
+            "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",
+            name=self.name,
+            how=how,
+            looked=looked,
+            meanwhile=meanwhile,
         )
+        return InputError(problem)
 
 
 C = TypeVar("C", bound=Corpus)

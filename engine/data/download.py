@@ -56,11 +56,7 @@ def apply_endpoint(url: str) -> str:
 
 
 def fetch(
-    remote: Remote,
-    folder: Path,
-    *,
-    progress: ProgressCallback = lambda done, size: None,
-    opener: OpenUrl = open_url,
+    remote: Remote, folder: Path, *, progress: ProgressCallback = lambda done, size: None, opener: OpenUrl = open_url
 ) -> Path:
     """Put a remote file in its place under a data folder, unless it is there and intact. It is copied from the folder
     TUI_TRANSFORMER_MIRROR, which has the same layout, if that is set; `progress` is called with bytes so far and the
@@ -83,30 +79,25 @@ def fetch(
         if source is not None:
             if not source.is_file():
                 lacks = tr("the mirror folder {named} has no {file}", named=named, file=remote.file)
-                raise InputError(
-                    tr(
-                        "{lacks}; unset {mirror_variable} to download it instead",
-                        lacks=lacks,
-                        mirror_variable=MIRROR_VARIABLE,
-                    )
+                problem = tr(
+                    "{lacks}; unset {mirror_variable} to download it instead",
+                    lacks=lacks,
+                    mirror_variable=MIRROR_VARIABLE,
                 )
+                raise InputError(problem)
             if source.stat().st_size > remote.max_bytes:
-                raise InputError(
-                    tr(
-                        "{source}: larger than the limit of {max_bytes:,} bytes",
-                        source=source,
-                        max_bytes=remote.max_bytes,
-                    )
+                problem = tr(
+                    "{source}: larger than the limit of {max_bytes:,} bytes", source=source, max_bytes=remote.max_bytes
                 )
+                raise InputError(problem)
             shutil.copyfile(source, part)
         elif not remote.url:
-            raise InputError(
-                tr(
-                    "{file}: this file has no fixed download address; {by_hand}",
-                    file=remote.file,
-                    by_hand=_manual_hint(remote, target),
-                )
+            problem = tr(
+                "{file}: this file has no fixed download address; {by_hand}",
+                file=remote.file,
+                by_hand=_manual_hint(remote, target),
             )
+            raise InputError(problem)
         else:
             _download(url, part, remote.max_bytes, progress, opener)
         found = sha256_of(part)
@@ -119,36 +110,33 @@ def fetch(
                     "If the file was changed on purpose, delete {record_of} to accept the new version",
                     record_of=sha256_path(target),
                 )
-            raise InputError(
-                tr(
-                    "{where}: its SHA-256 is {found}… but should be {expected}…; nothing was kept. {advice}",
-                    where=where,
-                    found=found[:12],
-                    expected=str(expected)[:12],
-                    advice=advice,
-                )
+            problem = tr(
+                "{where}: its SHA-256 is {found}… but should be {expected}…; nothing was kept. {advice}",
+                where=where,
+                found=found[:12],
+                expected=str(expected)[:12],
+                advice=advice,
             )
+            raise InputError(problem)
         part.replace(target)
         _record(remote, target, found)
     except urllib.error.HTTPError as error:
-        raise InputError(
-            tr(
-                "{url}: the server answered {code}; {by_hand}",
-                url=url,
-                code=error.code,
-                by_hand=_manual_hint(remote, target),
-            )
-        ) from None
+        problem = tr(
+            "{url}: the server answered {code}; {by_hand}",
+            url=url,
+            code=error.code,
+            by_hand=_manual_hint(remote, target),
+        )
+        raise InputError(problem) from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
-        raise InputError(
-            tr(
-                "{url}: cannot be downloaded ({reason}); {by_hand}",
-                url=url,
-                reason=reason,
-                by_hand=_manual_hint(remote, target),
-            )
-        ) from None
+        problem = tr(
+            "{url}: cannot be downloaded ({reason}); {by_hand}",
+            url=url,
+            reason=reason,
+            by_hand=_manual_hint(remote, target),
+        )
+        raise InputError(problem) from None
     except OSError as error:
         raise write_error(tr("{target}: cannot be written", target=target), error) from None
     return target
@@ -167,10 +155,7 @@ def _manual_hint(remote: Remote, target: Path) -> str:
         )
     )
     return how.format(
-        target=target,
-        file=remote.file,
-        mirror_variable=MIRROR_VARIABLE,
-        command_line=command_line("data", "list"),
+        target=target, file=remote.file, mirror_variable=MIRROR_VARIABLE, command_line=command_line("data", "list")
     )
 
 
@@ -180,15 +165,14 @@ def _download(url: str, part: Path, most: int, progress: ProgressCallback, opene
         part.unlink()
         done = 0
     if not url.startswith("https://"):  # before any request, whichever opener is used
-        raise InputError(
-            tr(
-                "{url}: only https URLs are fetched; set {endpoint_variable} to an https address, or "
-                "{mirror_variable} to a local folder",
-                url=url,
-                endpoint_variable=ENDPOINT_VARIABLE,
-                mirror_variable=MIRROR_VARIABLE,
-            )
+        problem = tr(
+            "{url}: only https URLs are fetched; set {endpoint_variable} to an https address, or "
+            "{mirror_variable} to a local folder",
+            url=url,
+            endpoint_variable=ENDPOINT_VARIABLE,
+            mirror_variable=MIRROR_VARIABLE,
         )
+        raise InputError(problem)
     try:
         response = opener(url, done)
     except urllib.error.HTTPError as error:

@@ -108,16 +108,15 @@ def pin_commit(corpus: str, folders: Sequence[Path]) -> str:
 
 def missing_error(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
     looked = comma_separated(str(folder)[:120] for folder in folders)
-    return InputError(
-        tr(
-            "corpus '{name}' is not on this machine: run `{command_line}` to get it from the Hugging Face Hub (looked "
-            "in {looked}); {meanwhile}",
-            name=name[:120],
-            command_line=command_line("data", "fetch", name),
-            looked=looked,
-            meanwhile=meanwhile,
-        )
+    problem = tr(
+        "corpus '{name}' is not on this machine: run `{command_line}` to get it from the Hugging Face Hub (looked "
+        "in {looked}); {meanwhile}",
+        name=name[:120],
+        command_line=command_line("data", "fetch", name),
+        looked=looked,
+        meanwhile=meanwhile,
     )
+    return InputError(problem)
 
 
 def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
@@ -130,10 +129,7 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
         from huggingface_hub.utils.tqdm import disable_progress_bars  # ours is shown
     except ImportError:
         raise InputError(
-            tr(
-                "{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'",
-                corpus=wanted.uri,
-            )
+            tr("{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'", corpus=wanted.uri)
         ) from None
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
     if endpoint is not None and not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", endpoint):
@@ -161,9 +157,8 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
                 )
                 if expected is not None and sha256_of(path) != expected:
                     path.unlink()
-                    raise InputError(
-                        tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file)
-                    )
+                    problem = tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file)
+                    raise InputError(problem)
             done += listing[file].size or 0
             progress.update(done)
     except InputError:
@@ -183,16 +178,14 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
 
 def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
-    return InputError(
-        tr(
-            "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not "
-            "public",
-            corpus=wanted.uri,
-            why=why,
-            endpoint=ENDPOINT_VARIABLE,
-            token=TOKEN_VARIABLE,
-        )
+    problem = tr(
+        "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not public",
+        corpus=wanted.uri,
+        why=why,
+        endpoint=ENDPOINT_VARIABLE,
+        token=TOKEN_VARIABLE,
     )
+    return InputError(problem)
 
 
 def choose_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
@@ -211,21 +204,19 @@ def choose_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     if len(folders) == 1:
         return inside
     if not folders:
-        raise InputError(
-            tr(
-                "{corpus}: no text files found (looked for .txt, {kinds})",
-                corpus=wanted.uri,
-                kinds=comma_separated(READERS),
-            )
-        )
-    raise InputError(
-        tr(
-            "{corpus}: several folders contain text ({folders}); name one, as in {first}",
+        problem = tr(
+            "{corpus}: no text files found (looked for .txt, {kinds})",
             corpus=wanted.uri,
-            folders=comma_separated(folders[:8]),
-            first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",
+            kinds=comma_separated(READERS),
         )
+        raise InputError(problem)
+    problem = tr(
+        "{corpus}: several folders contain text ({folders}); name one, as in {first}",
+        corpus=wanted.uri,
+        folders=comma_separated(folders[:8]),
+        first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",
     )
+    raise InputError(problem)
 
 
 def _is_direct(path: PurePosixPath) -> bool:

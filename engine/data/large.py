@@ -121,11 +121,8 @@ def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
 
 def _lengths(source: Source) -> dict[str, int]:
     """Return the number of characters of each part."""
-    progress, done = (
-        Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes),
-        0,
-    )
-    found = {}
+    progress = Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes)
+    found, done = dict[str, int](), 0
     for part in source.files:
         length, blank = 0, True
         for window in _windows(source.pieces(part)):

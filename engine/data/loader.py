@@ -14,7 +14,7 @@ from engine.base.language import tr
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, Batch, Objective, TokenOrigins
-from engine.data.padding import copy_to_device
+from engine.data.padding import AnyDevice, copy_to_device
 from engine.data.shards import TokenShards
 from engine.data.tokenizers.protocol import Tokenizer
 
@@ -42,13 +42,13 @@ class BatchStream(Protocol):
 class StoredTokens:
     """(n,) tokens that stay in files; indexing them gives a tensor on the device, like indexing a tensor there."""
 
-    def __init__(self, shards: TokenShards, device: torch.device | str = "cpu") -> None:
+    def __init__(self, shards: TokenShards, device: AnyDevice = "cpu") -> None:
         self.shards, self.device = shards, torch.device(device)
 
     def numel(self) -> int:
         return len(self.shards)
 
-    def to(self, device: torch.device | str) -> "StoredTokens":
+    def to(self, device: AnyDevice) -> "StoredTokens":
         return StoredTokens(self.shards, device)
 
     def __getitem__(self, places: Tensor | slice | int) -> Tensor:
@@ -106,22 +106,21 @@ class TextBatches:
         objective: Objective,
         batch_size: int,
         seed: int,
-        device: torch.device | str = "cpu",
+        device: AnyDevice = "cpu",
         stride: int | None = None,
         accumulation: int = 1,
         boundary: int | None = None,
     ) -> None:
         length = objective.window
         if tokens.numel() < length:
-            raise InputError(
-                tr(
-                    "the training text has {numel:,} tokens, fewer than the {length:,} that one example needs; use a "
-                    "longer text or --set model.context_length={max}",
-                    numel=tokens.numel(),
-                    length=length,
-                    max=max(1, tokens.numel() // 4),
-                )
+            problem = tr(
+                "the training text has {numel:,} tokens, fewer than the {length:,} that one example needs; use a "
+                "longer text or --set model.context_length={max}",
+                numel=tokens.numel(),
+                length=length,
+                max=max(1, tokens.numel() // 4),
             )
+            raise InputError(problem)
         self.tokens, self.objective, self.seed = tokens.to(device), objective, seed
         self.batch_size, self.stride, self.accumulation = batch_size, stride, accumulation
         self.boundary = boundary
@@ -150,10 +149,9 @@ class TextBatches:
         starts = torch.randint(self.n_windows, (self.batch_size, 1), generator=generator)
         if self.boundary is None:
             return starts
-        first_half = self._distance_to_boundary(starts) < self.objective.window // 2
-        return torch.where(first_half, starts + self._distance_to_boundary(starts), starts).clamp(
-            max=self.n_windows - 1
-        )
+        ahead = self._distance_to_boundary(starts)
+        moved = torch.where(ahead < self.objective.window // 2, starts + ahead, starts)
+        return moved.clamp(max=self.n_windows - 1)
 
     def _distance_to_boundary(self, starts: Tensor) -> Tensor:
         """Return how far (B, 1) the first boundary is after the first token of each window."""
@@ -186,11 +184,7 @@ def mask_generator(seed: int, *counters: int | str) -> Generator:
 
 
 def training_batches(
-    tokens: TextTokens,
-    config: RunConfig,
-    objective: Objective,
-    device: torch.device | str = "cpu",
-    boundary: int | None = None,
+    tokens: TextTokens, config: RunConfig, objective: Objective, device: AnyDevice = "cpu", boundary: int | None = None
 ) -> TextBatches:
     train, stride = config.train, config.data.window_stride
     return TextBatches(tokens, objective, train.batch_size, config.seed, device, stride, train.accumulation, boundary)

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.tasks import corrupted_lengths
-from engine.data.padding import Tokens, copy_to_device, pad_rows, right_padded_positions
+from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, right_padded_positions
 from engine.data.spans import SPANS, Counts, move_span_to_end, random_cuts, replace_with_sentinels
 from engine.model.positions import Positions
 
@@ -31,9 +31,8 @@ class Batch:
     targets: Tensor  # (B, T) int64, `IGNORED` where nothing is predicted
     n_targets: int  # how many are predicted
     source: Tensor | None = None  # (B, S) int64, what the encoder of an encoder-decoder reads
-    source_positions: Positions | None = (
-        None  # positions of the source's tokens, if padded; without a source, of `tokens`
-    )
+    # Positions of the source's tokens, if padded; without a source, of `tokens`
+    source_positions: Positions | None = None
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
@@ -271,7 +270,7 @@ class CorruptionObjective(Objective):
         """Return (n, sides) row lengths, in tokens, for documents of these lengths."""
 
     @abstractmethod
-    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: AnyDevice = "cpu") -> Batch:
         """Return the batch of documents that are already cut; the generator draws the spans."""
 
     @abstractmethod
@@ -307,13 +306,10 @@ class SpanCorruption(CorruptionObjective):
     def side_lengths(self, cuts: Counts) -> Counts:
         return cuts[:, None] + (MASKS_IN_A_ROW - 1)
 
-    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: AnyDevice = "cpu") -> Batch:
         lengths = np.array([len(document) for document in documents], dtype=np.int64)
-        spans = zip(*self.draw(lengths, self.fraction, generator), strict=True)
-        rows = [
-            move_span_to_end(document, int(start), int(size), self.mask)
-            for document, (start, size) in zip(documents, spans, strict=True)
-        ]
+        starts, sizes = (part.tolist() for part in self.draw(lengths, self.fraction, generator))
+        rows = [move_span_to_end(*span, self.mask) for span in zip(documents, starts, sizes, strict=True)]
         return shifted_rows(rows, [0] * len(rows), self.pad, device)
 
     def gap_prompt(self, parts: Sequence[Tokens]) -> TokenPrompt:
@@ -345,15 +341,12 @@ class SentinelSpans(CorruptionObjective):
         return np.minimum(lengths, self.window)
 
     def side_lengths(self, cuts: Counts) -> Counts:
-        return np.array([corrupted_lengths(int(cut), *self.span_parameters) for cut in cuts], dtype=np.int64).reshape(
-            -1, 2
-        )
+        lengths = [corrupted_lengths(int(cut), *self.span_parameters) for cut in cuts]
+        return np.array(lengths, dtype=np.int64).reshape(-1, 2)
 
-    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        rows = [
-            replace_with_sentinels(document, *self.span_parameters, self.first_sentinel, generator)
-            for document in documents
-        ]
+    def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: AnyDevice = "cpu") -> Batch:
+        how = (*self.span_parameters, self.first_sentinel, generator)
+        rows = [replace_with_sentinels(document, *how) for document in documents]
         sources, targets = zip(*rows, strict=True)
         return source_target_batch(sources, targets, self.start, self.pad, device)
 
@@ -390,9 +383,7 @@ class QuestionAnswer(Objective):
         lengths = np.array([(len(q), len(a) + 1) for q, a in zip(questions, answers, strict=True)], dtype=np.int64)
         return lengths if self.conditional else lengths.sum(1, keepdims=True)
 
-    def answer_batch(
-        self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
-    ) -> Batch:
+    def answer_batch(self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: AnyDevice = "cpu") -> Batch:
         ended = [np.append(answer, self.mask) for answer in answers]
         if self.conditional:
             return source_target_batch(questions, ended, self.mask, self.pad, device)
@@ -420,22 +411,19 @@ class Classification(Objective):
         super().__init__(config, vocab_size)
         self.pad, self.unknown = self.special[PAD], self.special[UNK]
 
-    def class_batch(
-        self, texts: Sequence[Tokens], classes: Sequence[int], device: torch.device | str = "cpu"
-    ) -> PooledBatch:
+    def class_batch(self, texts: Sequence[Tokens], classes: Sequence[int], device: AnyDevice = "cpu") -> PooledBatch:
         """Return the batch of texts, at least one token each, and their classes."""
         targets = torch.tensor(list(classes), dtype=torch.int64)[:, None]
         at = right_padded_positions([len(text) for text in texts], device)
-        return PooledBatch(
-            copy_to_device(pad_rows(texts, self.pad), device), copy_to_device(targets, device), len(texts), None, at
-        )
+        tokens = copy_to_device(pad_rows(texts, self.pad), device)
+        return PooledBatch(tokens, copy_to_device(targets, device), len(texts), None, at)
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         rows = windows.cpu().numpy()
         return self.class_batch(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
 
 
-def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:
+def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: AnyDevice) -> Batch:
     """Return a batch in which each token of a row is predicted from those before it; the first `given` targets of each
     row are not scored. Padding stands on the right, where a causal decoder never looks: it needs no positions.
     """
@@ -445,13 +433,7 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
 
 
 def joined_rows(
-    given: Sequence[Tokens],
-    written: Sequence[Tokens],
-    mark: int,
-    pad: int,
-    device: torch.device | str,
-    *,
-    before: int = 0,
+    given: Sequence[Tokens], written: Sequence[Tokens], mark: int, pad: int, device: AnyDevice, *, before: int = 0
 ) -> Batch:
     """Return a batch of `given mark written` rows. What follows the mark is scored, and `before` tokens up to it."""
     between = np.array([mark], dtype=np.int64)
@@ -464,7 +446,7 @@ def source_target_batch(
     targets: Sequence[Tokens],
     start: int,
     pad: int,
-    device: torch.device | str,
+    device: AnyDevice,
     source_pad: int | None = None,
 ) -> Batch:
     """Return a batch of targets written from sources; `start` precedes them, and no end is added."""
@@ -472,9 +454,8 @@ def source_target_batch(
     scored = pad_rows(targets, IGNORED)
     at = right_padded_positions([len(source) for source in sources], device)
     source = copy_to_device(pad_rows(sources, pad if source_pad is None else source_pad), device)
-    return Batch(
-        copy_to_device(tokens, device), copy_to_device(scored, device), int((scored != IGNORED).sum()), source, at
-    )
+    n_targets = int((scored != IGNORED).sum())
+    return Batch(copy_to_device(tokens, device), copy_to_device(scored, device), n_targets, source, at)
 
 
 def corruption_objective(config: RunConfig, vocab_size: int) -> CorruptionObjective:

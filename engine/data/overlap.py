@@ -37,10 +37,8 @@ PIECE = 1 << 17  # characters of training text hashed at once
 TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 EXAMPLE_LENGTH = 60  # characters of an example
-MIN_UNIT_LENGTH, MIN_SPACELESS_LENGTH = (
-    20,
-    8,
-)  # characters of a line or document that counts; the second in scripts without spaces
+# Characters of a line or document that counts; the second in scripts without spaces.
+MIN_UNIT_LENGTH, MIN_SPACELESS_LENGTH = 20, 8
 MAX_UNITS = 50_000  # distinct lines, and documents, that are looked up; of more, a sample
 MAX_UNIT_LENGTH = 1 << 20  # characters; a longer line or document is compared in parts
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
@@ -167,9 +165,8 @@ class Overlap:
         values["whole"] = english(", no document") if self.documents else ""
         said = (said if self.seen or whole else none).format(**values)
         for unit, seen, total in whole:
-            said = WHOLE_SENTENCES[unit].format(
-                said=said, share=_percent(seen / total), seen=seen, total=total, least=MIN_UNIT_LENGTH
-            )
+            share = _percent(seen / total)
+            said = WHOLE_SENTENCES[unit].format(said=said, share=share, seen=seen, total=total, least=MIN_UNIT_LENGTH)
         if self.sampled and whole:
             said = english("{said}; only a sample of these was looked up", said=said)
         return english("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
@@ -256,10 +253,7 @@ def strip_punctuation(sentences: Sequence[str]) -> list[str]:
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
     plain = whole.translate(marks).split("\n") if sentences else []
-    return [
-        " ".join(text.split()) or fold_case_and_spaces(sentence)
-        for text, sentence in zip(plain, sentences, strict=True)
-    ]
+    return [" ".join(text.split()) or fold_case_and_spaces(one) for text, one in zip(plain, sentences, strict=True)]
 
 
 def shorten(text: str) -> str:
@@ -344,9 +338,8 @@ def _find_passages(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArra
         for piece in _rechunk(train):
             raw = before + piece.encode("utf-8", "surrogatepass")
             hashes = _passage_hashes(raw, width)
-            hashes = np.sort(
-                hashes[table[_table_slots(hashes)] > 0]
-            )  # looking up sorted hashes is several times faster
+            # Looking up sorted hashes is several times faster.
+            hashes = np.sort(hashes[table[_table_slots(hashes)] > 0])
             at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
             new = np.unique(at[(known[at] == hashes) & ~found[at]])
             found[new] = True

@@ -10,9 +10,10 @@ from torch import Tensor
 from engine.model.positions import Positions
 
 Tokens = NDArray[np.int64]
+AnyDevice = torch.device | str
 
 
-def copy_to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+def copy_to_device(tensor: Tensor, device: AnyDevice) -> Tensor:
     """Copy a tensor from host to device; to a CUDA GPU from pinned memory, asynchronously."""
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -30,7 +31,7 @@ def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last:
     return torch.from_numpy(out)
 
 
-def right_padded_positions(lengths: Sequence[int], device: torch.device | str) -> Positions:
+def right_padded_positions(lengths: Sequence[int], device: AnyDevice) -> Positions:
     """Return the token positions of rows that are padded on the right."""
     real = torch.tensor(list(lengths))
     at = Positions.of_tokens(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)

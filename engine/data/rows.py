@@ -35,12 +35,13 @@ from engine.data.objectives import (
     origins_in_target,
     source_target_batch,
 )
-from engine.data.padding import Tokens, copy_to_device, pad_rows, right_padded_positions
+from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, right_padded_positions
 from engine.data.spans import Counts
 from engine.model.positions import Positions
 
 N_PROBED_ROWS = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length
+Relabel = Callable[[Tokens], Tokens]
 
 
 def identity(tokens: Tokens) -> Tokens:
@@ -59,16 +60,15 @@ class BucketedBatches(ABC):
         self._budget, self._size = config.train.batch_tokens, config.train.batch_size
         longest = int(lengths(0).max())
         if self._budget is not None and longest > self._budget:
-            raise InputError(
-                tr(
-                    "train.batch_tokens = {budget}: the longest {of} has {longest} tokens; set it to at least "
-                    "that{or_else}",
-                    budget=self._budget,
-                    of=of,
-                    longest=longest,
-                    or_else=or_else,
-                )
+            problem = tr(
+                "train.batch_tokens = {budget}: the longest {of} has {longest} tokens; set it to at least "
+                "that{or_else}",
+                budget=self._budget,
+                of=of,
+                longest=longest,
+                or_else=or_else,
             )
+            raise InputError(problem)
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
 
@@ -82,9 +82,7 @@ class BucketedBatches(ABC):
         return self._make_batch(rows.tolist(), step, micro)
 
     @abstractmethod
-    def _make_batch(
-        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
-    ) -> Batch:
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
         """Return a batch of these rows of a micro-batch, with `relabel` applied to what each predicts."""
 
     @property
@@ -190,15 +188,13 @@ class EncodedPairs:
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
 
 
-def pad_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
+def pad_sources(sources: Sequence[Tokens], special: Specials, device: AnyDevice) -> tuple[Tensor, Positions]:
     """Return (B, S) sources with end tokens, padded on the right, and their token positions."""
     padded = pad_rows(sources, special.pad, last=special.end)
     return copy_to_device(padded, device), right_padded_positions([len(row) + 1 for row in sources], device)
 
 
-def pair_batch(
-    pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu", *, joined: bool = False
-) -> Batch:
+def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: AnyDevice = "cpu", *, joined: bool = False) -> Batch:
     """Return the batch of some pairs: each target is predicted token by token, its end included. `joined`: source and
     target are one text, as a decoder reads them.
     """
@@ -220,21 +216,18 @@ class PairBatches(BucketedBatches):
         config: RunConfig,
         objective: Objective,
         special: BothSpecials,
-        device: torch.device | str = "cpu",
+        device: AnyDevice = "cpu",
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
         self._joined = not config.has_source
         if not len(pairs):
-            raise InputError(
-                tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
-            )
+            problem = tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
+            raise InputError(problem)
         or_else = tr(", or leave longer ones out with data.max_length")
         lengths = pairs.joined_lengths if self._joined else pairs.lengths
         super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
 
-    def _make_batch(
-        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
-    ) -> Batch:
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
         pairs = self.pairs.select(rows)
         pairs = EncodedPairs(pairs.sources, [*map(relabel, pairs.targets)])
         return pair_batch(pairs, self.special, self.device, joined=self._joined)
@@ -247,22 +240,18 @@ class QuestionBatches(BucketedBatches):
     """The batch stream of questions, of which there is at least one."""
 
     def __init__(
-        self, asked: EncodedPairs, config: RunConfig, objective: QuestionAnswer, device: torch.device | str = "cpu"
+        self, asked: EncodedPairs, config: RunConfig, objective: QuestionAnswer, device: AnyDevice = "cpu"
     ) -> None:
         self.questions, self.objective, self.device = asked, objective, device
         lengths = objective.side_lengths(asked.sources, asked.targets)
         super().__init__(lambda epoch: lengths, config, tr("question"))
 
-    def _make_batch(
-        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
-    ) -> Batch:
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
         chosen = self.questions.select(rows)
         return self.objective.answer_batch(chosen.sources, [*map(relabel, chosen.targets)], self.device)
 
 
-def questions_to_score(
-    asked: EncodedPairs, objective: QuestionAnswer, size: int, device: torch.device | str
-) -> Iterator[Batch]:
+def questions_to_score(asked: EncodedPairs, objective: QuestionAnswer, size: int, device: AnyDevice) -> Iterator[Batch]:
     """Yield all questions, `size` at once, shortest first."""
     order = np.argsort(objective.side_lengths(asked.sources, asked.targets).sum(1), kind="stable").tolist()
     for start in range(0, len(order), size):
@@ -282,25 +271,19 @@ class LabelledBatches(BucketedBatches):
         classes: Sequence[int],
         config: RunConfig,
         objective: Classification,
-        device: torch.device | str = "cpu",
+        device: AnyDevice = "cpu",
     ) -> None:
         self.texts, self.classes, self.objective, self.device = texts, classes, objective, device
         lengths = lengths_of(texts)[:, None]
         super().__init__(lambda epoch: lengths, config, tr("text"))
 
-    def _make_batch(
-        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
-    ) -> Batch:
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
         classes = [int(relabel(np.array([self.classes[i]]))[0]) for i in rows]
         return self.objective.class_batch([self.texts[i] for i in rows], classes, self.device)
 
 
 def texts_to_score(
-    texts: Sequence[Tokens],
-    classes: Sequence[int],
-    objective: Classification,
-    size: int,
-    device: torch.device | str,
+    texts: Sequence[Tokens], classes: Sequence[int], objective: Classification, size: int, device: AnyDevice
 ) -> Iterator[tuple[list[int], Batch]]:
     """Yield all texts with their numbers, `size` at once, shortest first."""
     order = np.argsort(lengths_of(texts), kind="stable").tolist()
@@ -316,20 +299,14 @@ class DocumentBatches(BucketedBatches):
     """The batch stream of documents, of which there is at least one, each long enough to corrupt."""
 
     def __init__(
-        self,
-        documents: Sequence[Tokens],
-        config: RunConfig,
-        objective: CorruptionObjective,
-        device: torch.device | str = "cpu",
+        self, documents: Sequence[Tokens], config: RunConfig, objective: CorruptionObjective, device: AnyDevice = "cpu"
     ) -> None:
         self.documents, self.objective, self.device = documents, objective, device
         self._whole = lengths_of(documents)
         self._cuts: tuple[int, Counts] = (-1, self._whole)
         super().__init__(lambda epoch: objective.side_lengths(self._epoch_cuts(epoch)), config, tr("document"))
 
-    def _make_batch(
-        self, rows: Sequence[int], step: int, micro: int, relabel: Callable[[Tokens], Tokens] = identity
-    ) -> Batch:
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
         epoch, _ = self.rows(step, micro)
         cuts = self._epoch_cuts(epoch)
         documents = [relabel(self.documents[row][: cuts[row]]) for row in rows]
@@ -348,11 +325,7 @@ def lengths_of(rows: Sequence[Tokens]) -> Counts:
 
 
 def documents_to_score(
-    documents: Sequence[Tokens],
-    objective: CorruptionObjective,
-    generator: Generator,
-    size: int,
-    device: torch.device | str,
+    documents: Sequence[Tokens], objective: CorruptionObjective, generator: Generator, size: int, device: AnyDevice
 ) -> Iterator[Batch]:
     """Yield documents corrupted for scoring: `size` at once, shortest first.
 

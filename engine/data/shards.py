@@ -167,10 +167,8 @@ def _intact_shards(folder: Path, length: int, dtype: np.dtype[Any]) -> list[Path
         if number.isdecimal() and stop.isdecimal():
             by_number.setdefault(int(number), []).append(path)
     found: list[Path] = []
-    while _encoded_length(found) < length:
-        named = [
-            path for path in by_number.get(len(found), []) if _encoded_length(found) < _encoded_length([path]) <= length
-        ]
+    while (done := _encoded_length(found)) < length:
+        named = [path for path in by_number.get(len(found), []) if done < _encoded_length([path]) <= length]
         whole = next((path for path in named if _is_whole(path, dtype)), None)
         if whole is None:
             break

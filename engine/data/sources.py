@@ -117,13 +117,12 @@ def find_source(corpus: str) -> Source:
         if not path.is_file():
             raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
         if field is not None and _suffix(path) not in READERS:
-            raise InputError(
-                tr(
-                    "corpus {path}: a plain text file has no fields; leave out :{field}",
-                    path=str(path)[:200],
-                    field=field[:40],
-                )
+            problem = tr(
+                "corpus {path}: a plain text file has no fields; leave out :{field}",
+                path=str(path)[:200],
+                field=field[:40],
             )
+            raise InputError(problem)
         return Source(path, field, {"": (path.resolve(),)})
     return Source(path, field, group_by_split(path, _files(path)))
 
@@ -132,13 +131,12 @@ def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...
     """Return the texts among the files of a folder by split; "" if no file belongs to one. `InputError`: as `find`."""
     suffixes = [suffix for suffix in READERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
-        raise InputError(
-            tr(
-                "corpus {folder}: has files of several kinds ({kinds}); keep only one kind",
-                folder=str(folder)[:200],
-                kinds=comma_separated(suffixes),
-            )
+        problem = tr(
+            "corpus {folder}: has files of several kinds ({kinds}); keep only one kind",
+            folder=str(folder)[:200],
+            kinds=comma_separated(suffixes),
         )
+        raise InputError(problem)
     chosen = suffixes[0] if suffixes else ".txt"
     files = [file for file in found if _suffix(file) == chosen]
     if not files:
@@ -152,19 +150,17 @@ def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...
     if "" in by_split and "train" not in by_split:
         by_split["train"] = by_split.pop("")
     if "" in by_split:
-        raise InputError(
-            tr(
-                "corpus {folder}: {file} belongs to no split, but others do; name it train-…, validation-… or test-…, "
-                "or move it",
-                folder=str(folder)[:200],
-                file=by_split[""][0].name,
-            )
+        problem = tr(
+            "corpus {folder}: {file} belongs to no split, but others do; name it train-…, validation-… or test-…, "
+            "or move it",
+            folder=str(folder)[:200],
+            file=by_split[""][0].name,
         )
+        raise InputError(problem)
     if "train" not in by_split:
         names = comma_separated(file.name for file in files[:4])
-        raise InputError(
-            tr("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
-        )
+        problem = tr("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
+        raise InputError(problem)
     return {split: tuple(by_split[split]) for split in SPLIT_ALIASES if split in by_split}
 
 
@@ -187,13 +183,12 @@ def _files(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if deep < MAX_DEPTH and (name == INNER or split_of(Path(name)))]
         found += [inner / name for name in sorted(names) if not name.startswith(".")]
         if len(found) > MOST_FILES:
-            raise InputError(
-                tr(
-                    "corpus {folder}: has more than {most:,} files; give the folder that holds the texts themselves",
-                    folder=str(folder)[:200],
-                    most=MOST_FILES,
-                )
+            problem = tr(
+                "corpus {folder}: has more than {most:,} files; give the folder that holds the texts themselves",
+                folder=str(folder)[:200],
+                most=MOST_FILES,
             )
+            raise InputError(problem)
     return sorted((file for file in found if is_file(file)), key=lambda file: file.relative_to(folder).parts)
 
 
@@ -265,13 +260,12 @@ def _text(file: IO[bytes], where: str) -> Iterator[str]:
         try:
             text = decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
-            raise InputError(
-                tr(
-                    "corpus {path}: not UTF-8 at byte {start}; convert it, e.g. iconv -f latin1 -t utf-8",
-                    path=where,
-                    start=at - pending + error.start,
-                )
-            ) from None
+            problem = tr(
+                "corpus {path}: not UTF-8 at byte {start}; convert it, e.g. iconv -f latin1 -t utf-8",
+                path=where,
+                start=at - pending + error.start,
+            )
+            raise InputError(problem) from None
         at += len(raw)
         if not begun and text:
             text, begun = text.removeprefix("\ufeff"), True
@@ -314,11 +308,8 @@ def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         place = header.index(field)
         for row in rows:
             if row and len(row) != len(header):
-                raise _row_error(
-                    where,
-                    rows.line_num,
-                    tr("{n} columns, but the header has {n2}", n=len(row), n2=len(header)),
-                )
+                problem = tr("{n} columns, but the header has {n2}", n=len(row), n2=len(header))
+                raise _row_error(where, rows.line_num, problem)
             yield row[place] if row else ""
     except UnicodeDecodeError:
         raise _row_error(where, rows.line_num + 1, tr("not UTF-8; convert it, e.g. iconv -f latin1 -t utf-8")) from None
@@ -367,20 +358,18 @@ def _choose_field(texts: list[str], where: str) -> str:
     if not texts:
         raise _row_error(where, 1, tr("no field has text"))
     names = comma_separated(name[:40] for name in texts[:8])
-    raise InputError(
-        tr(
-            "corpus {path}: which field is the text? Choose one of {names}, as in {path}:{first}",
-            path=where,
-            names=names,
-            first=texts[0][:40],
-        )
+    problem = tr(
+        "corpus {path}: which field is the text? Choose one of {names}, as in {path}:{first}",
+        path=where,
+        names=names,
+        first=texts[0][:40],
     )
+    raise InputError(problem)
 
 
 def _no_field(where: str, number: int, field: str, names: list[str]) -> InputError:
-    hint = did_you_mean(field, names[:1000]) or tr(
-        "; the fields are {names}", names=comma_separated(name[:40] for name in names[:8])
-    )
+    listed = comma_separated(name[:40] for name in names[:8])
+    hint = did_you_mean(field, names[:1000]) or tr("; the fields are {names}", names=listed)
     return _row_error(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))
 
 

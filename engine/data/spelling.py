@@ -52,11 +52,8 @@ def split_undetermined_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[
     """The same for a split; cached if counting takes long."""
 
     def found() -> NDArray[np.float64]:
-        progress, total, done = (
-            Progress(tr("counting the rare words"), split.length),
-            undetermined_counts("", tokenizer),
-            0,
-        )
+        progress, done = Progress(tr("counting the rare words"), split.length), 0
+        total = undetermined_counts("", tokenizer)
         for part in encodable_parts(split.pieces(), tokenizer):
             total += undetermined_counts(part, tokenizer)
             done += len(part)

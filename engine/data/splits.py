@@ -123,11 +123,7 @@ def _distance_bands(probe: TextProbe) -> list[TextProbe]:
     near = probe.distance < RECALL_NEAR  # 110 characters
     return [
         replace(
-            probe,
-            name=f"recall{sign}{RECALL_NEAR}",
-            description=what,
-            at=probe.at[keep],
-            distance=probe.distance[keep],
+            probe, name=f"recall{sign}{RECALL_NEAR}", description=what, at=probe.at[keep], distance=probe.distance[keep]
         )
         for sign, what, keep in (
             ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
@@ -155,6 +151,5 @@ def split_spans(length: int, data: DataConfig, official: Container[str]) -> dict
 def empty_error(source: sources.Source, split: str) -> InputError:
     files = source.files[split]
     path = files[0] if len(files) == 1 else source.path
-    return InputError(
-        tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
-    )
+    problem = tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
+    return InputError(problem)

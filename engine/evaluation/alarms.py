@@ -219,9 +219,8 @@ def check_same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
     for old in list(earlier)[-MAX_COMPARED_SAMPLES:]:
         if old.get("step") == new.get("step"):
             continue
-        match = SequenceMatcher(
-            None, str(old.get("text", ""))[:MAX_SAMPLE_LENGTH], text, autojunk=False
-        ).find_longest_match()
+        before = str(old.get("text", ""))[:MAX_SAMPLE_LENGTH]
+        match = SequenceMatcher(None, before, text, autojunk=False).find_longest_match()
         nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
         if nats > NATS_IN_COMMON:
             why = english(
@@ -233,9 +232,8 @@ def check_same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
                 nats=nats,
             )
             return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
-    return Verdict(
-        "samples", "evaluation", step, OK, 0.0, english("samples have no more in common than expected by chance")
-    )
+    why = english("samples have no more in common than expected by chance")
+    return Verdict("samples", "evaluation", step, OK, 0.0, why)
 
 
 BLOCK = 10  # train records to average: single ones are noise
@@ -244,10 +242,8 @@ OVERFIT_RISE = (0.01, 0.01)  # a rise of the validation loss above its best that
 AFTER_BEST = 3  # evaluations: a curve may dip once
 LATE_FALL = (0.02, 0.01)  # a last tenth that cut the loss by this share, and this many nats, was too early to stop
 WIDTHS = (0.1, 0.25)  # shares of a run, the second if records are few
-SIGNIFICANCE, SIGNIFICANCE_OF_MANY = (
-    3.0,
-    5.0,
-)  # standard errors of training losses; the lowest of many blocks is low by chance
+# Standard errors of training losses; the lowest of many blocks is low by chance.
+SIGNIFICANCE, SIGNIFICANCE_OF_MANY = 3.0, 5.0
 MIN_WINDOW_RECORDS = 3  # records of such a share
 
 
@@ -270,9 +266,8 @@ def check_curves(
 
 
 def nan_verdict(why: str, *, step: int) -> Verdict:
-    return Verdict(
-        "curve", "after", step, DIVERGED, math.inf, english("{why}; do not compare this run with any other", why=why)
-    )
+    said = english("{why}; do not compare this run with any other", why=why)
+    return Verdict("curve", "after", step, DIVERGED, math.inf, said)
 
 
 def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:

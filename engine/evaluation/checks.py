@@ -239,9 +239,8 @@ def leak_probe(
     wanted = min(rows, MOST_ROWS)
     if objective.predicts_hidden:
         assert isinstance(examples, Tensor)
-        own = examples.repeat(-(-wanted // len(examples)), 1)[
-            : _affordable_positions(model, objective.window, kind, share)
-        ]
+        affordable = _affordable_positions(model, objective.window, kind, share)
+        own = examples.repeat(-(-wanted // len(examples)), 1)[:affordable]
         own = own[: _rows_that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
         with _mode(model, training=False):
             change = hidden_leak(model, objective, examples, vocab_size, step)
@@ -266,15 +265,10 @@ def leak_probe(
             training = functools.partial(perturbed, single[0], tried=again)
             found, at_once = _probe_both_modes(model, scoring, training, at_once)
             change = _max_or_nan(change, found)
-        clean = (
-            english("nothing that the model reads contains the class")
-            if objective.pools_logits
-            else english(
-                "the model sees no later token ({n:,} of {length:,} positions tried)",
-                n=len(tried),
-                length=max(length - 1, 0),
-            )
-        )
+        n, of = len(tried), max(length - 1, 0)
+        clean = english("nothing that the model reads contains the class")
+        if not objective.pools_logits:
+            clean = english("the model sees no later token ({n:,} of {length:,} positions tried)", n=n, length=of)
     clean += english(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
     if gradient != gradient or change != change:
         why = english("some predictions are not numbers, so what they depend on cannot be checked")
@@ -336,14 +330,8 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
             moved.append(relative_change(before[:, swapped], after))
     schemes = " and ".join(name for name in model.config.positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
-        return Verdict(
-            "order",
-            "before",
-            0,
-            OK,
-            0.0,
-            english("the model sees the order of tokens ({schemes} positions)", schemes=schemes),
-        )
+        why = english("the model sees the order of tokens ({schemes} positions)", schemes=schemes)
+        return Verdict("order", "before", 0, OK, 0.0, why)
     why = english(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)",

@@ -116,9 +116,8 @@ def score_tokens(
     document is scored from the token that ends the one before. `unknown` as in `score_batches`.
     """
     if not 1 <= stride <= context:
-        raise ValueError(
-            tr("stride {stride} must be between 1 and the context, {context}", stride=stride, context=context)
-        )
+        problem = tr("stride {stride} must be between 1 and the context, {context}", stride=stride, context=context)
+        raise ValueError(problem)
 
     def batches() -> Iterator[Batch]:
         for (length, scored), group in groupby(scoring_windows(tokens.numel(), context, stride), key=lambda w: w[1:]):

@@ -60,9 +60,8 @@ def reachable_floor(split: AnySplit, context: int, stride: int) -> ReachableFloo
         mean, se = whole + missing, math.hypot(whole_se, missing_se)
     luck = _lower_confidence_margin(generated, missing, int(np.isfinite(nats).sum()), context, stride * every)
     some = {"windows": [len(chosen), len(plan)]} if every > 1 else {}
-    return ReachableFloor(
-        nats, Floor.create(nats_per_char=mean, se=se, luck=luck, context=context, stride=stride, **some)
-    )
+    facts = Floor.create(nats_per_char=mean, se=se, luck=luck, context=context, stride=stride, **some)
+    return ReachableFloor(nats, facts)
 
 
 def _window_losses(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDArray[np.float64]:

@@ -102,14 +102,13 @@ def score_translations(
     their tags; `records` as for `words_of`. `InputError` for none, or not as many of each.
     """
     if not len(sources) == len(references) == len(outputs):
-        raise InputError(
-            tr(
-                "{n} sources, {n2} references and {n3} outputs: each source needs one reference and one output",
-                n=len(sources),
-                n2=len(references),
-                n3=len(outputs),
-            )
+        problem = tr(
+            "{n} sources, {n2} references and {n3} outputs: each source needs one reference and one output",
+            n=len(sources),
+            n2=len(references),
+            n3=len(outputs),
         )
+        raise InputError(problem)
     if not sources:
         raise InputError(tr("no sentences to score"))
     from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
@@ -175,14 +174,13 @@ def paired_bootstrap(
 ) -> BootstrapResult:
     """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
-        raise InputError(
-            tr(
-                "{n} references, {n2} and {n3} outputs: both systems must be scored on the same sentences",
-                n=len(references),
-                n2=len(ours),
-                n3=len(baseline),
-            )
+        problem = tr(
+            "{n} references, {n2} and {n3} outputs: both systems must be scored on the same sentences",
+            n=len(references),
+            n2=len(ours),
+            n3=len(baseline),
         )
+        raise InputError(problem)
     from sacrebleu import BLEU
     from sacrebleu.significance import PairedTest, Result
 

@@ -43,13 +43,10 @@ def greedy_answers(
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, prompt in enumerate(prompts):
         if len(prompt.tokens) > context:
-            raise InputError(
-                tr(
-                    "a prompt of {n} tokens does not fit in a context of {context}",
-                    n=len(prompt.tokens),
-                    context=context,
-                )
+            problem = tr(
+                "a prompt of {n} tokens does not fit in a context of {context}", n=len(prompt.tokens), context=context
             )
+            raise InputError(problem)
         read = None if prompt.source is None else len(prompt.source)
         groups[len(prompt.tokens), read, prompt.end, prompt.extra_allowed].append(i)
     answers: dict[int, Hypothesis] = {}
@@ -84,21 +81,19 @@ def require_room(model: Network, prompt: TokenPrompt) -> None:
     """Raise InputError for a prompt longer than the model's context."""
     read, context = len(prompt.tokens), model.config.context_length
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
-        raise InputError(
-            tr(
-                "the prompt has {n} tokens; this model reads at most {source_tokens}",
-                n=len(prompt.source),
-                source_tokens=model.config.source_tokens,
-            )
+        problem = tr(
+            "the prompt has {n} tokens; this model reads at most {source_tokens}",
+            n=len(prompt.source),
+            source_tokens=model.config.source_tokens,
         )
+        raise InputError(problem)
     if read > context:
-        raise InputError(
-            tr(
-                "the prompt has {read} tokens, special tokens included; this model sees at most {context} at once",
-                read=read,
-                context=context,
-            )
+        problem = tr(
+            "the prompt has {read} tokens, special tokens included; this model sees at most {context} at once",
+            read=read,
+            context=context,
         )
+        raise InputError(problem)
 
 
 def _search(

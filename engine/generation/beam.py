@@ -38,22 +38,20 @@ LARGEST_ALPHA = 20  # in magnitude: a larger penalty overflows before it changes
 def make_length_penalty(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
     """Return the function of a length by which log probabilities are divided. Raises InputError: no such name or α."""
     if name not in LENGTH_PENALTIES:
-        raise InputError(
-            tr(
-                "unknown length penalty '{name}': use {length_penalties}{nearest}",
-                name=name,
-                length_penalties=join_or(LENGTH_PENALTIES),
-                nearest=did_you_mean(name, LENGTH_PENALTIES),
-            )
+        problem = tr(
+            "unknown length penalty '{name}': use {length_penalties}{nearest}",
+            name=name,
+            length_penalties=join_or(LENGTH_PENALTIES),
+            nearest=did_you_mean(name, LENGTH_PENALTIES),
         )
+        raise InputError(problem)
     if not abs(alpha) <= LARGEST_ALPHA:
-        raise InputError(
-            tr(
-                "alpha {alpha} must be between −{largest_alpha} and {largest_alpha}",
-                alpha=alpha,
-                largest_alpha=LARGEST_ALPHA,
-            )
+        problem = tr(
+            "alpha {alpha} must be between −{largest_alpha} and {largest_alpha}",
+            alpha=alpha,
+            largest_alpha=LARGEST_ALPHA,
         )
+        raise InputError(problem)
     return lambda length: LENGTH_PENALTIES[name](length, alpha)
 
 
@@ -118,9 +116,7 @@ class SentenceBeam:
             return False
         # No token makes a text likelier; if the penalty grows with length, the longest text is the best case.
         worst, longest = self.done[self.n_best - 1].score, self.penalty(self.limit)
-        return all(
-            worst >= live.log_probability / max(self.penalty(len(live.tokens) + 1), longest) for live in self.live
-        )
+        return all(worst >= one.log_probability / max(self.penalty(len(one.tokens) + 1), longest) for one in self.live)
 
 
 def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch.device) -> Tensor:
@@ -128,13 +124,10 @@ def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch
     `ValueError`: the model has no token for the end.
     """
     if not 0 <= specials.end < vocab_size:
-        raise ValueError(
-            tr(
-                "the end token {end} is not among the model's {vocab_size} tokens",
-                end=specials.end,
-                vocab_size=vocab_size,
-            )
+        problem = tr(
+            "the end token {end} is not among the model's {vocab_size} tokens", end=specials.end, vocab_size=vocab_size
         )
+        raise ValueError(problem)
     return torch.tensor(sorted({*range(text), specials.end} - {specials.pad, specials.start}), device=device)
 
 
@@ -237,15 +230,13 @@ def translate_batch(
     room = model.config.context_length + (0 if model.reads_source else 1 - source.shape[1])
     limits = [min(length, room) for length in max_length]
     if min(limits, default=1) < 1 or beam < 1 or not 1 <= n_best <= beam:
-        raise InputError(
-            tr(
-                "beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and "
-                "n_best at most beam",
-                beam=beam,
-                n_best=n_best,
-                max_length=max_length,
-            )
+        problem = tr(
+            "beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and n_best at most beam",
+            beam=beam,
+            n_best=n_best,
+            max_length=max_length,
         )
+        raise InputError(problem)
     if not limits:
         return []
     if source.shape[1] == 0:

@@ -37,13 +37,12 @@ def attention_kinds(model: Network) -> tuple[str, ...]:
 def attentions(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in attention_kinds(model):
-        raise InputError(
-            tr(
-                "attention '{which}': in this network it must be {places}",
-                which=which,
-                places=join_or(attention_kinds(model)),
-            )
+        problem = tr(
+            "attention '{which}': in this network it must be {places}",
+            which=which,
+            places=join_or(attention_kinds(model)),
         )
+        raise InputError(problem)
     layers = model.stacks[0 if which == "encoder" else -1].layers
     name = "cross_attention" if which == "cross" else "attention"
     return [cast(AnyAttention, layer.get_submodule(name)) for layer in layers]

@@ -53,10 +53,7 @@ class SampledStep(DecodeStep):
 
     def rows(self) -> "list[SampledToken]":
         columns = (part[:, 0].tolist() for part in (self.tokens, self.probability, self.chance))
-        rows = [
-            SampledToken(token, probability, chance, self.restarted)
-            for token, probability, chance in zip(*columns, strict=True)
-        ]
+        rows = [SampledToken(token, p, chance, self.restarted) for token, p, chance in zip(*columns, strict=True)]
         if self.likeliest is None:
             return rows
         ranked = zip(*(part.tolist() for part in self.likeliest), strict=True)
@@ -102,14 +99,8 @@ def _running_sum(probabilities: Tensor) -> Tensor:
     """Return cumulative sums along rows (B, K); on CUDA in fixed point, as its float sums are not repeatable."""
     if probabilities.device.type != "cuda":
         return probabilities.cumsum(-1)
-    return (
-        (probabilities.double() * FIXED_POINT_ONE)
-        .long()
-        .cumsum(-1)
-        .double()
-        .div(FIXED_POINT_ONE)
-        .to(probabilities.dtype)
-    )
+    sums = (probabilities.double() * FIXED_POINT_ONE).long().cumsum(-1)
+    return sums.double().div(FIXED_POINT_ONE).to(probabilities.dtype)
 
 
 def distribution(logits: Tensor, how: Sampling) -> Tensor:
@@ -224,13 +215,7 @@ def sample_text(
 
 
 def fill(
-    model: Network,
-    vocab_size: int,
-    ids: Tensor,
-    gaps: Tensor,
-    how: Sampling,
-    seed: int,
-    alternatives: int = 0,
+    model: Network, vocab_size: int, ids: Tensor, gaps: Tensor, how: Sampling, seed: int, alternatives: int = 0
 ) -> tuple[Tensor, list[SampledToken]]:
     """Fill the gaps (T,) of a text (T,), all at once, with a model of the objective `masked` in evaluation mode; return
     the text with its gaps filled, and what was drawn for each gap.

@@ -54,12 +54,11 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     is not defined for this kind of model, or the text is too short.
     """
     if config.task.fills_gaps:
-        raise InputError(
-            tr(
-                "surprise: this model fills gaps from both sides, so it cannot give a character's probability from "
-                "the preceding text alone"
-            )
+        problem = tr(
+            "surprise: this model fills gaps from both sides, so it cannot give a character's probability from "
+            "the preceding text alone"
         )
+        raise InputError(problem)
     if sees_ahead(config.model):
         raise InputError(tr("surprise: this model sees the character it has to predict, so nothing can surprise it"))
     if model.reads_source:
@@ -84,15 +83,14 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
         what = (
             tr("a source of {source} characters and a continuation", source=source) if most > source else tr("a source")
         )
-        raise InputError(
-            tr(
-                "surprise: this model needs {what} ({least} to {most} characters); this text has {n}",
-                what=what,
-                least=least,
-                most=most,
-                n=len(ids),
-            )
+        problem = tr(
+            "surprise: this model needs {what} ({least} to {most} characters); this text has {n}",
+            what=what,
+            least=least,
+            most=most,
+            n=len(ids),
         )
+        raise InputError(problem)
     batch = make_objective(config, vocab_size).batch(ids[None], Generator())
     assert batch.source is not None
     found = _score_targets(model, batch.tokens[0], batch.targets[0], batch.source[0], vocab_size, alternatives)
@@ -124,13 +122,12 @@ def answer_surprise(
     device, context = next(model.parameters()).device, model.config.context_length
     tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)
     if len(tokens) > context:
-        raise InputError(
-            tr(
-                "surprise: the prompt and answer together have {n} tokens; this model sees at most {context} at once",
-                n=len(tokens),
-                context=context,
-            )
+        problem = tr(
+            "surprise: the prompt and answer together have {n} tokens; this model sees at most {context} at once",
+            n=len(tokens),
+            context=context,
         )
+        raise InputError(problem)
     read, asked = torch.from_numpy(tokens).to(device), torch.tensor([*answer.tolist(), prompt.end], device=device)
     source = None if prompt.source is None else torch.from_numpy(prompt.source).to(device)
     return _score_targets(model, read, asked, source, vocab_size, alternatives)

@@ -54,18 +54,16 @@ class Translator:
         tokenizer does not know, more than `LONGEST` tokens, or a language that the model does not translate to.
         """
         known = self.tokenizer.source
-        sources = [
-            self._cut(source) for source in known.encode_all(known.add_language_tags(sentences, self.target_language))
-        ]
+        tagged = known.add_language_tags(sentences, self.target_language)
+        sources = [self._cut(source) for source in known.encode_all(tagged)]
         for source in sources:
             if len(source) > MAX_SENTENCE_TOKENS:
-                raise InputError(
-                    tr(
-                        "the sentence has {n:,} tokens, but at most {longest:,} can be translated at once; shorten it",
-                        n=len(source),
-                        longest=MAX_SENTENCE_TOKENS,
-                    )
+                problem = tr(
+                    "the sentence has {n:,} tokens, but at most {longest:,} can be translated at once; shorten it",
+                    n=len(source),
+                    longest=MAX_SENTENCE_TOKENS,
                 )
+                raise InputError(problem)
         return sources
 
     def translate(
@@ -164,6 +162,4 @@ class Translator:
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
-    return BothSpecials(
-        Specials.numbered_from(tokenizer.source.vocab_size), Specials.numbered_from(tokenizer.vocab_size)
-    )
+    return BothSpecials(*map(Specials.numbered_from, (tokenizer.source.vocab_size, tokenizer.vocab_size)))

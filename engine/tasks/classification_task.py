@@ -41,11 +41,8 @@ class ClassificationTask(Task):
     @classmethod
     def from_corpus(cls, corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = _tokenizer(corpus, config, given)
-        return cls(
-            corpus,
-            tokenizer,
-            {split: encode_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()},
-        )
+        encoded = {split: encode_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()}
+        return cls(corpus, tokenizer, encoded)
 
     @classmethod
     def own_scorer(cls, own: OwnFiles) -> ClassScorer:
@@ -68,14 +65,13 @@ class ClassificationTask(Task):
             raise InputError(self.corpus.refusal)
         n, wanted = len(self.corpus.classes), config.model.classes
         if wanted not in (None, n):
-            raise InputError(
-                tr(
-                    "model.classes = {wanted}: corpus {name} has {n} classes; leave it out",
-                    wanted=wanted,
-                    name=self.corpus.name,
-                    n=n,
-                )
+            problem = tr(
+                "model.classes = {wanted}: corpus {name} has {n} classes; leave it out",
+                wanted=wanted,
+                name=self.corpus.name,
+                n=n,
             )
+            raise InputError(problem)
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
         needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
         rows = RowFacts(steps, classes=n)
@@ -107,9 +103,8 @@ class ClassificationTask(Task):
             said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
             if not unordered:
                 said = english("texts whose class only word order reveals")
-            guess = (
-                max(np.bincount(held_out[np.isin(held_out, corpus.order_only_classes)])) / ordered
-            )  # by one constant answer
+            # By one constant answer.
+            guess = max(np.bincount(held_out[np.isin(held_out, corpus.order_only_classes)])) / ordered
             best = reader.chance if self.records < 3 else max(reader.chance, float(guess))
             chance = round(best, 6) if unordered else None
             probes = (ProbeFacts.create(name="order", description=said, n=ordered, chance=chance),)
@@ -151,10 +146,8 @@ class ClassificationTask(Task):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> ClassScorer:
         corpus, probed = self.corpus, self.corpus.order_only_classes if self.corpus.reader_accuracies else ()
-        objective = Classification(config, self.vocab_size)
-        return ClassScorer(
-            config, self.encoded[split], corpus.splits[split].classes, corpus.classes, probed, objective, device
-        )
+        truth, objective = corpus.splits[split].classes, Classification(config, self.vocab_size)
+        return ClassScorer(config, self.encoded[split], truth, corpus.classes, probed, objective, device)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         held_out = self.corpus.splits["validation"]

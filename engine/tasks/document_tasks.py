@@ -52,21 +52,16 @@ class _DocumentTask(Task):
         try:
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
-            raise InputError(
-                tr(
-                    "corpus {name}: cannot be encoded with the parent's tokenizer: {error}",
-                    name=corpus.name,
-                    error=error,
-                )
-            ) from None
+            problem = tr(
+                "corpus {name}: cannot be encoded with the parent's tokenizer: {error}", name=corpus.name, error=error
+            )
+            raise InputError(problem) from None
         return given.target
 
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        rows = RowFacts(self.batches(config, torch.device("cpu")).steps_per_epoch)
         needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
-        return resolve_config(
-            config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=RowFacts(steps)
-        )
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
@@ -115,15 +110,14 @@ class SpanTask(_DocumentTask):
         }
         for split in REQUIRED_SPLITS:
             if not encoded.get(split):
-                raise InputError(
-                    tr(
-                        "corpus {name}: its {split} split has no document of at least {shortest_document} "
-                        "tokens, so there is nothing to mask; each line is a document",
-                        name=corpus.name,
-                        split=split,
-                        shortest_document=SHORTEST_DOCUMENT,
-                    )
+                problem = tr(
+                    "corpus {name}: its {split} split has no document of at least {shortest_document} "
+                    "tokens, so there is nothing to mask; each line is a document",
+                    name=corpus.name,
+                    split=split,
+                    shortest_document=SHORTEST_DOCUMENT,
                 )
+                raise InputError(problem)
         return cls(corpus, tokenizer, encoded)
 
     def overlap_with(self, trained: Self) -> Overlap | None:
@@ -142,9 +136,7 @@ class SpanTask(_DocumentTask):
             ProbeFacts.create(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
             for name, facts in self.recall_prompts(config).items()
         )
-        splits = {
-            split: {"documents": len(found)} | _counts(documents[split], found) for split, found in self.encoded.items()
-        }
+        splits = {name: {"documents": len(one)} | _counts(documents[name], one) for name, one in self.encoded.items()}
         left_out = len(documents["train"]) - len(self.encoded["train"])
         return self._facts(config, scored["train"], scored["validation"], probes, splits=splits, left_out=left_out)
 
@@ -195,15 +187,14 @@ class QuestionTask(_DocumentTask):
             encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encode_answers(tokenizer, answers))
         for split in REQUIRED_SPLITS:
             if split not in encoded or not len(encoded[split]):
-                raise InputError(
-                    tr(
-                        "corpus {name}: no {split} questions with answers; use a folder with documents.txt, "
-                        "train.tsv and validation.tsv (question, tab, answer), or objective.kind = "
-                        "'span-corruption', which needs none",
-                        name=corpus.name,
-                        split=split,
-                    )
+                problem = tr(
+                    "corpus {name}: no {split} questions with answers; use a folder with documents.txt, "
+                    "train.tsv and validation.tsv (question, tab, answer), or objective.kind = "
+                    "'span-corruption', which needs none",
+                    name=corpus.name,
+                    split=split,
                 )
+                raise InputError(problem)
         # Every question and answer must fit: a truncated one could not be answered.
         objective, room = QuestionAnswer(config, tokenizer.vocab_size), {"context_length": config.model.context_length}
         if config.has_source:
@@ -214,17 +205,16 @@ class QuestionTask(_DocumentTask):
             sides = objective.side_lengths(pairs.sources, pairs.targets).max(0).tolist()
             for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
-                    raise InputError(
-                        tr(
-                            "corpus {name}: the {split} questions and answers need model.{key} = {longest}, but it is "
-                            "{most}; --set model.{key}={longest}",
-                            name=corpus.name,
-                            split=split,
-                            longest=longest,
-                            key=key,
-                            most=most,
-                        )
+                    problem = tr(
+                        "corpus {name}: the {split} questions and answers need model.{key} = {longest}, but it is "
+                        "{most}; --set model.{key}={longest}",
+                        name=corpus.name,
+                        split=split,
+                        longest=longest,
+                        key=key,
+                        most=most,
                     )
+                    raise InputError(problem)
         return cls(corpus, tokenizer, encoded)
 
     def overlap_with(self, trained: Self) -> Overlap | None:
@@ -247,9 +237,8 @@ class QuestionTask(_DocumentTask):
         # `majority` is what always giving the most frequent answer scores on the validation split.
         answer, right, of = self.corpus.majority("validation")
         objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
-        train, held_out = (
-            list(questions_to_score(self.encoded[split], objective, rows, "cpu")) for split in REQUIRED_SPLITS
-        )
+        asked = (self.encoded[split] for split in REQUIRED_SPLITS)
+        train, held_out = (list(questions_to_score(pairs, objective, rows, "cpu")) for pairs in asked)
         splits = {
             split: {"questions": len(questions)}
             | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].targets)

@@ -74,9 +74,7 @@ class RowSampler:
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         written = zip(self.sources, self.references, self.write(model, between), strict=True)
-        rows = [
-            ModelOutput.create(source=source, reference=reference, text=text) for source, reference, text in written
-        ]
+        rows = [ModelOutput.create(source=source, reference=right, text=text) for source, right, text in written]
         return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 
@@ -112,9 +110,7 @@ def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
         return [decode_with_marks(tokenizer, answer.tokens) for answer in answers]
 
     read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]
-    sources, references = (
-        [decode_with_marks(tokenizer, tokens.tolist()) for tokens in part] for part in (read, missing)
-    )
+    sources, references = ([decode_with_marks(tokenizer, row.tolist()) for row in part] for part in (read, missing))
     return RowSampler(sources, references, write)
 
 
@@ -178,8 +174,5 @@ def _spread_indices(held_out: Sequence[object]) -> list[int]:
 def decode_with_marks(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     """Decode tokens, showing each special one as a mark."""
     size = tokenizer.vocab_size
-    parts = [
-        tokenizer.decode(run) if is_text else MARK * len(list(run))
-        for is_text, run in groupby(tokens, key=lambda token: token < size)
-    ]
-    return "".join(parts)
+    runs = groupby(tokens, key=lambda token: token < size)
+    return "".join(tokenizer.decode(run) if is_text else MARK * len(list(run)) for is_text, run in runs)

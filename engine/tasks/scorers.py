@@ -141,12 +141,8 @@ class Scorer(ABC):
             yield tr("bits per character"), f"{record['bits_per_character']:.4f}"
         yield tr("accuracy"), f"{record['accuracy']:.2%}"
         for measure in MEASURES:
-            if (
-                measure.key in record
-                and measure.charted
-                and not measure.of_loss
-                and measure.name not in SEPARATE_MEASURES
-            ):
+            apart = measure.of_loss or measure.name in SEPARATE_MEASURES
+            if measure.key in record and measure.charted and not apart:
                 yield told(measure.name), measure.exact_format.format(record[measure.key])
         yield from self.extra_lines(record)
         for name, share in record["probes"].items():
@@ -259,13 +255,12 @@ class TextScorer(Scorer):
     def batches(self) -> Iterable[Batch]:
         """Return every window's examples; the seed is fixed, so all evaluations ask the same."""
         if self.tokens.numel() < self.objective.window:
-            raise ValueError(
-                tr(
-                    "{numel} tokens are too few for one window of {window}",
-                    numel=self.tokens.numel(),
-                    window=self.objective.window,
-                )
+            problem = tr(
+                "{numel} tokens are too few for one window of {window}",
+                numel=self.tokens.numel(),
+                window=self.objective.window,
             )
+            raise ValueError(problem)
         windows = self.tokens.unfold(0, self.objective.window, self.config.stride).long()
         masks = mask_generator(self.config.evaluation.seed, "evaluation")
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
@@ -286,9 +281,7 @@ class TextScorer(Scorer):
                 probes = {name: right / of for name, (right, of) in counts.items()}
                 if not first:
                     more["probe_places"] = {name: of for name, (_, of) in counts.items()}
-                both: PlaceFilter = lambda scores, probe: (
-                    places_with_history(scores, probe) & places_with_evidence(scores, probe)
-                )
+                both: PlaceFilter = lambda *of: places_with_history(*of) & places_with_evidence(*of)
                 if by_distance := scores_by_distance(scores, asked, both if first else places_with_evidence):
                     more["by_distance"] = by_distance
         if self.copyable is not None:
@@ -331,11 +324,9 @@ class TextScorer(Scorer):
         counts = split_undetermined_counts(self.split, self.tokenizer) - undetermined_counts(first, self.tokenizer)
         if not counts.any():
             return 0.0
-        return (
-            None
-            if self.train is None
-            else math.fsum(counts * spelling_costs(split_undetermined_counts(self.train, self.tokenizer)))
-        )
+        if self.train is None:
+            return None
+        return math.fsum(counts * spelling_costs(split_undetermined_counts(self.train, self.tokenizer)))
 
     @cached_property
     def ends(self) -> Tensor | None:
@@ -519,12 +510,8 @@ class TranslationScorer(Scorer):
         ]
         for title, some in ((tr("  best, {metric} {score:.1f}"), best), (tr("  worst, {metric} {score:.1f}"), worst)):
             for row in some:
-                lines += [
-                    title.format(metric=written.metric, score=row.score),
-                    f"    {row.source}",
-                    f"  → {row.output}",
-                    f"  = {row.reference}",
-                ]
+                head = title.format(metric=written.metric, score=row.score)
+                lines += [head, f"    {row.source}", f"  → {row.output}", f"  = {row.reference}"]
         return record, lines
 
     def score_lines(self, written: OutputScores, how: str) -> Iterator[ReportLine]:
@@ -755,9 +742,8 @@ class AnswerScorer(Scorer):
                 record["questions"],
             )
         # of the file, as an answer may have line breaks
-        for question, written in list(zip(self.questions, self.predictions().splitlines(), strict=True))[
-            :N_SHOWN_QUESTIONS
-        ]:
+        rows = list(zip(self.questions, self.predictions().splitlines(), strict=True))
+        for question, written in rows[:N_SHOWN_QUESTIONS]:
             yield f"  {question.text}"
             yield f"  → {written}"
             if question.answer is not None and question.answer != written:

@@ -175,47 +175,44 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
     place = tokenizer.first_unknown(text)
     if place is not None:
         character, line = text[place], text.count("\n", 0, place) + 1
-        raise InputError(
-            tr(
-                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), which the "
-                "parent's tokenizer ({vocab_size} characters) does not have; remove it from the text, or "
-                "leave out train.init_from",
-                where=where,
-                character=character,
-                ord=ord(character),
-                place=place + 1,
-                line=line,
-                vocab_size=tokenizer.vocab_size,
-            )
+        problem = tr(
+            "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), which the "
+            "parent's tokenizer ({vocab_size} characters) does not have; remove it from the text, or "
+            "leave out train.init_from",
+            where=where,
+            character=character,
+            ord=ord(character),
+            place=place + 1,
+            line=line,
+            vocab_size=tokenizer.vocab_size,
         )
+        raise InputError(problem)
 
 
 def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
     """Refuse another run's tokenizer that is of another kind than the config's."""
     if given.kind != config.data.tokenizer:
-        raise InputError(
-            tr(
-                "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
-                "weights were trained on different tokens",
-                tokenizer=config.data.tokenizer,
-                kind=given.kind,
-            )
+        problem = tr(
+            "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
+            "weights were trained on different tokens",
+            tokenizer=config.data.tokenizer,
+            kind=given.kind,
         )
+        raise InputError(problem)
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
-        raise InputError(
-            tr(
-                "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
-                "out, or set it to at least {needed}",
-                vocab_size=config.model.vocab_size,
-                found=found,
-                of=told(of),
-                special=special,
-                needed=needed,
-            )
+        problem = tr(
+            "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
+            "out, or set it to at least {needed}",
+            vocab_size=config.model.vocab_size,
+            found=found,
+            of=told(of),
+            special=special,
+            needed=needed,
         )
+        raise InputError(problem)
     return needed

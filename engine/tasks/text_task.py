@@ -66,23 +66,21 @@ class TextTask(Task):
         found = make_tokenizer(corpus, config) if given is None else given
         wanted = TOKENIZER_KINDS.get(config.data.tokenizer)
         if found.is_pair or wanted not in (None, found.kind):
-            raise InputError(
-                tr(
-                    "train.init_from: '{name}' reads text with the '{tokenizer}' tokenizer, but the parent's is "
-                    "'{kind}' ({described}): its weights were trained on different tokens",
-                    name=config.task.name,
-                    tokenizer=config.data.tokenizer,
-                    kind=found.kind,
-                    described=told(describe(found)),
-                )
+            problem = tr(
+                "train.init_from: '{name}' reads text with the '{tokenizer}' tokenizer, but the parent's is "
+                "'{kind}' ({described}): its weights were trained on different tokens",
+                name=config.task.name,
+                tokenizer=config.data.tokenizer,
+                kind=found.kind,
+                described=told(describe(found)),
             )
+            raise InputError(problem)
         tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
+                where = tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
                 for piece in split.pieces():
-                    require_known(
-                        tokenizer, piece, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
-                    )
+                    require_known(tokenizer, piece, where)
         tokens = {name: wrap_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
         context = config.model.context_length
         for name in ("train", "validation"):
@@ -90,19 +88,18 @@ class TextTask(Task):
             shorter_will_do = name == "validation" and config.task.continues
             needed = 2 if shorter_will_do else config.window_tokens
             if have < needed:
-                raise InputError(
-                    tr(
-                        "corpus {name}: its {name2} split has {have:,} tokens, fewer than the {needed:,} that a "
-                        "context of {context:,} needs; use a longer text or "
-                        "--set model.context_length={max}",
-                        name=corpus.name,
-                        name2=name,
-                        have=have,
-                        needed=needed,
-                        context=context,
-                        max=max(1, have // 4),
-                    )
+                problem = tr(
+                    "corpus {name}: its {name2} split has {have:,} tokens, fewer than the {needed:,} that a "
+                    "context of {context:,} needs; use a longer text or "
+                    "--set model.context_length={max}",
+                    name=corpus.name,
+                    name2=name,
+                    have=have,
+                    needed=needed,
+                    context=context,
+                    max=max(1, have // 4),
                 )
+                raise InputError(problem)
         return cls(corpus, tokenizer, tokens)
 
     @classmethod
@@ -121,9 +118,8 @@ class TextTask(Task):
             if len(tokens) >= needed:
                 texts.append(TextScorer(config, Split(text), tokens, tokenizer, train=train))
         if not texts:
-            raise InputError(
-                tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
-            )
+            problem = tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
+            raise InputError(problem)
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
         return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(train, given))
 
@@ -135,9 +131,8 @@ class TextTask(Task):
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
-        share, split = max(
-            (self._count_unknown(name) / self.n_predicted(name), name) for name in ("train", "validation")
-        )
+        shares = ((self._count_unknown(name) / self.n_predicted(name), name) for name in ("train", "validation"))
+        share, split = max(shares)
         if share > MOST_UNKNOWN:
             text = english(
                 "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "

@@ -57,12 +57,10 @@ class TranslationTask(Task):
     def from_corpus(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = make_tokenizer(corpus, config) if given is None else _inherited_tokenizer(given, corpus)
         most = config.task.longest_source(config)
-        encoded = {
-            name: EncodedPairs(
-                _cut(tokenizer.source.encode_all(pairs.sources), most), tokenizer.target.encode_all(pairs.targets)
-            )
-            for name, pairs in corpus.splits.items()
-        }
+        encoded = {}
+        for name, pairs in corpus.splits.items():
+            sources = _cut(tokenizer.source.encode_all(pairs.sources), most)
+            encoded[name] = EncodedPairs(sources, tokenizer.target.encode_all(pairs.targets))
         task = cls(corpus, tokenizer, encoded)
         task._fitting_pairs(config)
         for name in ("validation", *task._probe_splits()):
@@ -79,30 +77,27 @@ class TranslationTask(Task):
             for number, sentence in enumerate(sentences, start=1):
                 place = known.first_unknown(sentence)
                 if place is not None:
-                    raise InputError(
-                        tr(
-                            "{file}: line {line}: this model has never seen {character!r} (U+{ord:04X})",
-                            file=files[side][:200],
-                            line=number,
-                            character=sentence[place],
-                            ord=ord(sentence[place]),
-                        )
+                    problem = tr(
+                        "{file}: line {line}: this model has never seen {character!r} (U+{ord:04X})",
+                        file=files[side][:200],
+                        line=number,
+                        character=sentence[place],
+                        ord=ord(sentence[place]),
                     )
+                    raise InputError(problem)
             encoded.append(known.encode_all(sentences))
         tags = tokenizer.source.tags
         untold = next((n for n, one in enumerate(pairs.sources, start=1) if language_of(one) not in tags), None)
         if tags and untold is not None:
-            raise InputError(
-                tr(
-                    "{file}: line {line}: must start with the tag of the language to translate into: {known}",
-                    file=files["source"][:200],
-                    line=untold,
-                    known=join_or(add_tag("…", tag) for tag in tags),
-                )
+            problem = tr(
+                "{file}: line {line}: must start with the tag of the language to translate into: {known}",
+                file=files["source"][:200],
+                line=untold,
+                known=join_or(add_tag("…", tag) for tag in tags),
             )
-        corpus = ParallelCorpus(
-            files["source"], "", "", ("source", *(tags or own.facts.languages[-1:] or ("target",))), {OWN_SPLIT: pairs}
-        )
+            raise InputError(problem)
+        languages = ("source", *(tags or own.facts.languages[-1:] or ("target",)))
+        corpus = ParallelCorpus(files["source"], "", "", languages, {OWN_SPLIT: pairs})
         sources, targets = encoded
         most = own.config.task.longest_source(own.config)
         task = cls(corpus, tokenizer, {OWN_SPLIT: EncodedPairs(_cut(sources, most), targets)})
@@ -128,26 +123,24 @@ class TranslationTask(Task):
         sources = config.needed_tokens(tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
-            raise InputError(
-                tr(
-                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
-                    "special ones; leave it out, or set it to at least {sources}",
-                    wanted=wanted,
-                    vocab_size=tokenizer.source.vocab_size,
-                    sources=sources,
-                )
+            problem = tr(
+                "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
+                "special ones; leave it out, or set it to at least {sources}",
+                wanted=wanted,
+                vocab_size=tokenizer.source.vocab_size,
+                sources=sources,
             )
+            raise InputError(problem)
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        known, tokens = (
-            RowFacts(steps, None if config.data.shared_vocabulary else sources),
-            self.n_predicted("train"),
-        )
-        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
+        rows = RowFacts(steps, None if config.data.shared_vocabulary else sources)
+        tokens = self.n_predicted("train")
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
-        held_out_sources = self.corpus.splits["validation"].sources[:N_EXAMPLES]
+        examples = [(source, english("a training sentence")) for source in self.corpus.examples]
+        examples += [(source, english("held out")) for source in self.corpus.splits["validation"].sources[:N_EXAMPLES]]
         return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
@@ -168,13 +161,7 @@ class TranslationTask(Task):
             vocabulary=self.vocab_size,
             source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
-            examples=(
-                *(
-                    ExamplePrompt.create(source=source, origin=english("a training sentence"))
-                    for source in self.corpus.examples
-                ),
-                *(ExamplePrompt.create(source=source, origin=english("held out")) for source in held_out_sources),
-            ),
+            examples=tuple(ExamplePrompt.create(source=source, origin=origin) for source, origin in examples),
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
@@ -260,18 +247,17 @@ class TranslationTask(Task):
             if config.has_source
             else tr("{room:,} for source and target together", room=room[-1])
         )
-        raise InputError(
-            tr(
-                "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
-                "positions ({places}), and scored pairs are never left out; {remedy}",
-                name=self.corpus.name,
-                over=over,
-                n=len(lengths),
-                split=split,
-                places=places,
-                remedy=remedy,
-            )
+        problem = tr(
+            "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
+            "positions ({places}), and scored pairs are never left out; {remedy}",
+            name=self.corpus.name,
+            over=over,
+            n=len(lengths),
+            split=split,
+            places=places,
+            remedy=remedy,
         )
+        raise InputError(problem)
 
     def _encoded_split(self, split: str) -> ScoredSplit:
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])
@@ -288,15 +274,14 @@ class TranslationTask(Task):
         pairs, most = self.encoded["train"], _training_limits(config)
         fits = (_lengths(pairs, config) <= most).all(1)
         if not fits.any():
-            raise InputError(
-                tr(
-                    "corpus {name}: no pair has at most {most} source and {most2} target tokens; raise "
-                    "data.max_length or model.context_length",
-                    name=self.corpus.name,
-                    most=most[0],
-                    most2=most[1],
-                )
+            problem = tr(
+                "corpus {name}: no pair has at most {most} source and {most2} target tokens; raise "
+                "data.max_length or model.context_length",
+                name=self.corpus.name,
+                most=most[0],
+                most2=most[1],
             )
+            raise InputError(problem)
         return pairs if fits.all() else pairs.select(np.flatnonzero(fits).tolist())
 
 
@@ -324,28 +309,24 @@ def _training_limits(config: RunConfig) -> NDArray[np.int64]:
 def _inherited_tokenizer(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
     if not given.is_pair:
-        raise InputError(
-            tr(
-                "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
-                "({described}): its weights were trained on different tokens",
-                kind=given.kind,
-                described=told(describe(given)),
-            )
+        problem = tr(
+            "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
+            "({described}): its weights were trained on different tokens",
+            kind=given.kind,
+            described=told(describe(given)),
         )
+        raise InputError(problem)
     for side, tokenizer in (("source", given.source), ("target", given.target)):
         for name, pairs in corpus.splits.items():
             for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
-                require_known(
-                    tokenizer,
-                    sentence,
-                    tr(
-                        "corpus {corpus}: {side} {number:,} of its {split} split",
-                        corpus=corpus.name,
-                        side=side,
-                        number=number,
-                        split=name,
-                    ),
+                where = tr(
+                    "corpus {corpus}: {side} {number:,} of its {split} split",
+                    corpus=corpus.name,
+                    side=side,
+                    number=number,
+                    split=name,
                 )
+                require_known(tokenizer, sentence, where)
     return given
 
 

@@ -38,26 +38,23 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     if not folder and path.name.lower().endswith(TABLES):
-        raise InputError(
-            tr(
-                "{path}: this is a table, but questions need documents to go with them: give a folder with "
-                "{documents}, train.tsv and validation.tsv",
-                path=path,
-                documents=DOCUMENTS_FILE,
-            )
+        problem = tr(
+            "{path}: this is a table, but questions need documents to go with them: give a folder with "
+            "{documents}, train.tsv and validation.tsv",
+            path=path,
+            documents=DOCUMENTS_FILE,
         )
+        raise InputError(problem)
     if not folder:
         documents = _split(read_documents(path), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents)
     if not (path / DOCUMENTS_FILE).is_file():
-        raise InputError(
-            tr(
-                "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv "
-                "go with it",
-                path=path,
-                documents=DOCUMENTS_FILE,
-            )
+        problem = tr(
+            "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv go with it",
+            path=path,
+            documents=DOCUMENTS_FILE,
         )
+        raise InputError(problem)
     own = read_documents(path / DOCUMENTS_FILE)
     notes: tuple[str, ...] = ()
     if (path / VALIDATION_DOCUMENTS_FILE).is_file():
@@ -87,14 +84,13 @@ def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, 
     validation = max(1, round(len(order) * data.validation_fraction))
     test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
     if validation + test >= len(order):
-        raise InputError(
-            tr(
-                "{where}: {n:,} distinct lines are too few to hold some out for validation; each line "
-                "is a document, and training needs at least a few hundred",
-                where=where,
-                n=len(order),
-            )
+        problem = tr(
+            "{where}: {n:,} distinct lines are too few to hold some out for validation; each line "
+            "is a document, and training needs at least a few hundred",
+            where=where,
+            n=len(order),
         )
+        raise InputError(problem)
     held_out, tested, train = order[:validation], order[validation : validation + test], order[validation + test :]
     parts = {"train": set(train), "validation": set(held_out), "test": set(tested)}
     return {name: tuple(text for text in documents if text in part) for name, part in parts.items() if part}
@@ -113,14 +109,13 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
     for split in ("train", "validation"):
         if files and split not in files:
             has = join_and(path.name for path in files.values())
-            raise InputError(
-                tr(
-                    "{folder}: found {has} but no {split}.tsv; training and held-out questions are both needed",
-                    folder=folder,
-                    has=has,
-                    split=split,
-                )
+            problem = tr(
+                "{folder}: found {has} but no {split}.tsv; training and held-out questions are both needed",
+                folder=folder,
+                has=has,
+                split=split,
             )
+            raise InputError(problem)
     return {split: read_questions(path, blind=split == "test") for split, path in files.items()}
 
 

@@ -122,16 +122,14 @@ class DocumentCorpus(Corpus):
             "licence": licence,
             "overlap": overlap,
         }
-        told = (
-            tr(
-                "{counted}; {different:,} distinct questions, {answers:,} distinct answers",
-                counted=format_counts(counts),
-                different=different,
-                answers=answers,
-            )
-            if counts
-            else tr("none")
+        told = tr(
+            "{counted}; {different:,} distinct questions, {answers:,} distinct answers",
+            counted=format_counts(counts),
+            different=different,
+            answers=answers,
         )
+        if not counts:
+            told = tr("none")
         lines = [
             (tr("documents"), format_counts(documents)),
             (tr("length"), tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
@@ -143,41 +141,23 @@ class DocumentCorpus(Corpus):
                 for split, (_, n, of) in majority.items()
                 if of
             )
-            lines.append(
-                (
-                    tr("baseline"),
-                    tr(
-                        "always answering {majority!r} is right for {shares}",
-                        majority=majority["train"][0],
-                        shares=", ".join(shares),
-                    ),
-                )
-            )
+            label, always = tr("baseline"), majority["train"][0]
+            said = tr("always answering {majority!r} is right for {shares}", majority=always, shares=", ".join(shares))
+            lines.append((label, said))
+        label = tr("vocabulary")
+        size = tr(
+            "{characters:,} characters, {words:,} words and punctuation marks", characters=characters, words=words
+        )
         lines += [
-            (
-                tr("vocabulary"),
-                tr(
-                    "{characters:,} characters, {words:,} words and punctuation marks",
-                    characters=characters,
-                    words=words,
-                ),
-            ),
-            *(
-                (tr("probe"), tr("{probe}: {count:,} facts", probe=probe, count=count))
-                for probe, count in recalls.items()
-            ),
+            (label, size),
+            *((tr("probe"), tr("{probe}: {count:,} facts", probe=name, count=n)) for name, n in recalls.items()),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
         ]
         examples = ["", *(clean_line(text[:MAX_EXAMPLE_LENGTH]) for text in train[:N_EXAMPLES])]
         if shown:
-            examples += [
-                "",
-                *(
-                    clean_line(f"{q.text[:MAX_EXAMPLE_LENGTH]}  →  {(q.answer or '')[:MAX_EXAMPLE_LENGTH]}")
-                    for q in shown
-                ),
-            ]
+            pairs = ((q.text[:MAX_EXAMPLE_LENGTH], (q.answer or "")[:MAX_EXAMPLE_LENGTH]) for q in shown)
+            examples += ["", *(clean_line(f"{text}  →  {answer}") for text, answer in pairs)]
         return Description(record, lines, examples)
 
     def preview(self, data: DataConfig, kind: str, rows: int) -> CorpusPreview:

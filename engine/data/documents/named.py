@@ -43,32 +43,26 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     name = entry.name
     people = data.corpus_size or PEOPLE[name]
     if people > biographies.MAX_PEOPLE:  # the config already refuses too few
-        raise InputError(
-            tr(
-                "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
-                people=people,
-                name=name,
-                fewest=biographies.MIN_PEOPLE,
-                most=biographies.MAX_PEOPLE,
-                people2=PEOPLE[name],
-            )
+        problem = tr(
+            "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
+            people=people,
+            name=name,
+            fewest=biographies.MIN_PEOPLE,
+            most=biographies.MAX_PEOPLE,
+            people2=PEOPLE[name],
         )
+        raise InputError(problem)
     made = biographies.generate(data.corpus_seed, people)
     tested = round(people * data.test_fraction)
     if tested >= len(made.held_out_people):
-        raise InputError(
-            tr(
-                "data.test_fraction = {test_fraction:g}: half of the people are held out for validation and "
-                "test together; use less than 0.5 to leave some for validation",
-                test_fraction=data.test_fraction,
-            )
+        problem = tr(
+            "data.test_fraction = {test_fraction:g}: half of the people are held out for validation and "
+            "test together; use less than 0.5 to leave some for validation",
+            test_fraction=data.test_fraction,
         )
-    border = len(made.held_out_people) - tested
-    asked = {
-        "train": made.training_people,
-        "validation": made.held_out_people[:border],
-        "test": made.held_out_people[border:],
-    }
+        raise InputError(problem)
+    held_out, border = made.held_out_people, len(made.held_out_people) - tested
+    asked = {"train": made.training_people, "validation": held_out[:border], "test": held_out[border:]}
     notes = (
         tr(
             "each person's birthplace appears in {documents_each} training documents about them; only "
@@ -117,20 +111,14 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
 # The assignment pretrains on all of wiki.txt. Here a hundred documents are held back for a validation loss: about
 # people asked about in training, so validation and test lose no facts.
 
-BIRTHPLACE_QUESTIONS = {
-    "train": "birth_places_train.tsv",
-    "validation": "birth_dev.tsv",
-    "test": "birth_test_inputs.tsv",
-}
+BIRTHPLACE_FILES = {"train": "birth_places_train.tsv", "validation": "birth_dev.tsv", "test": "birth_test_inputs.tsv"}
 N_HELD_OUT_DOCUMENTS = 100  # documents
 QUESTION_PATTERN = re.compile(r"Where was (?P<name>.+) born\?")
 
 
 def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> DocumentCorpus:
     documents = read_documents(place / "wiki.txt")
-    questions = {
-        split: read_questions(place / file, blind=split == "test") for split, file in BIRTHPLACE_QUESTIONS.items()
-    }
+    questions = {split: read_questions(place / file, blind=split == "test") for split, file in BIRTHPLACE_FILES.items()}
     in_order = sorted(documents)
     asked = {
         split: {text for one in group for text in _documents_about(one, in_order)} for split, group in questions.items()

@@ -66,13 +66,12 @@ def load_path(data: DataConfig) -> LabelledCorpus:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     if folder and not (path / TRAIN).is_file():
-        raise InputError(
-            tr(
-                "{path}: no {train} in this folder; give a folder with one, or the path to a CSV file",
-                path=path,
-                train=TRAIN,
-            )
+        problem = tr(
+            "{path}: no {train} in this folder; give a folder with one, or the path to a CSV file",
+            path=path,
+            train=TRAIN,
         )
+        raise InputError(problem)
     home = path if folder else path.parent
     rows, notes, refused = read_table(path / TRAIN if folder else path)
     parts = {"train": rows}
@@ -107,14 +106,13 @@ def read_labelled(path: Path, classes: Sequence[str]) -> LabelledTexts:
         numbers = {str(i): i - 1 for i in range(1, len(classes) + 1)}
     unknown = [name for name in names.values() if name not in numbers]
     if unknown:
-        raise InputError(
-            tr(
-                "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
-                file=str(path)[:200],
-                unknown=unknown[0][:40],
-                known=join_or(classes),
-            )
+        problem = tr(
+            "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
+            file=str(path)[:200],
+            unknown=unknown[0][:40],
+            known=join_or(classes),
         )
+        raise InputError(problem)
     return LabelledTexts(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
 
 
@@ -148,9 +146,8 @@ def read_table(path: Path) -> LabelledTable:
                     notes = (said.format(joined=", ".join(heads[column] for column in columns)),)
                 continue
         if len(cells) != len(heads):
-            raise lines.error_at(
-                start, tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads))
-            )
+            problem = tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads))
+            raise lines.error_at(start, problem)
         text = " ".join(part for column in columns if (part := " ".join(cells[column].split())))
         name = cells[label].strip()
         if not text or not name:
@@ -198,24 +195,22 @@ def _split(rows: TextClassRows, validation: float, test: float, where: str) -> d
 def _classes(parts: Mapping[str, TextClassRows], home: Path, where: str) -> list[str]:
     found = {label for _, label in parts["train"]}
     if not 2 <= len(found) <= MAX_CLASSES:
-        raise InputError(
-            tr(
-                "{where}: {n:,} different classes in the training rows; there must be 2 to {most:,}",
-                where=where,
-                n=len(found),
-                most=MAX_CLASSES,
-            )
+        problem = tr(
+            "{where}: {n:,} different classes in the training rows; there must be 2 to {most:,}",
+            where=where,
+            n=len(found),
+            most=MAX_CLASSES,
         )
+        raise InputError(problem)
     for split, rows in parts.items():
         if unknown := sorted({label for _, label in rows} - found):
-            raise InputError(
-                tr(
-                    "{where}: class '{unknown}' appears in the {split} rows but not in training",
-                    where=where,
-                    unknown=unknown[0][:40],
-                    split=split,
-                )
+            problem = tr(
+                "{where}: class '{unknown}' appears in the {split} rows but not in training",
+                where=where,
+                unknown=unknown[0][:40],
+                split=split,
             )
+            raise InputError(problem)
     return sorted(found, key=lambda label: (int(label) if label.isdecimal() else -1, label))
 
 
@@ -226,12 +221,11 @@ def _class_names(classes: Sequence[str], home: Path) -> tuple[str, ...]:
         return tuple(classes)
     names = read_lines(file).without_trailing()
     if any(not 1 <= int(label) <= len(names) for label in classes):
-        raise InputError(
-            tr(
-                "{file}: {n} names, but the rows contain class {last}",
-                file=str(file)[:200],
-                n=len(names),
-                last=classes[-1][:40],
-            )
+        problem = tr(
+            "{file}: {n} names, but the rows contain class {last}",
+            file=str(file)[:200],
+            n=len(names),
+            last=classes[-1][:40],
         )
+        raise InputError(problem)
     return tuple(names[int(label) - 1].strip() for label in classes)

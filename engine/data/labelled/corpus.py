@@ -45,9 +45,8 @@ class LabelledCorpus(Corpus):
     classes: tuple[str, ...]  # their names
     splits: Mapping[str, LabelledTexts]  # `train` and `validation`, perhaps `test`
     order_only_classes: tuple[int, ...] = ()  # classes told apart by the order of words alone
-    reader_accuracies: Mapping[str, ReaderAccuracies] = field(
-        default_factory=dict
-    )  # by split; empty where the grammar is unknown
+    # By split; empty where the grammar is unknown
+    reader_accuracies: Mapping[str, ReaderAccuracies] = field(default_factory=dict)
     refusal: str = ""  # why no run may start on it; earlier runs stay verifiable
     shortcuts = cached_property(find_shortcuts)
 
@@ -109,9 +108,8 @@ class LabelledCorpus(Corpus):
             *overlap_lines,
             *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
         ]
-        return Description(
-            record, lines, ["", *(clean_line(f"{text[:MAX_EXAMPLE_LENGTH]}  →  {name}") for text, name in shown)]
-        )
+        examples = ["", *(clean_line(f"{text[:MAX_EXAMPLE_LENGTH]}  →  {name}") for text, name in shown)]
+        return Description(record, lines, examples)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
         from engine.data.tokenizers import WordTokenizer

@@ -19,13 +19,12 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
     names = tuple(bulletins.CLASSES)
     missing = set(names) - {item.label for item in parts["train"]}
     if missing:
-        raise InputError(
-            tr(
-                "data.corpus_size = {size}: too few for all {n} classes to occur in training; 200 is enough",
-                size=len(items),
-                n=len(names),
-            )
+        problem = tr(
+            "data.corpus_size = {size}: too few for all {n} classes to occur in training; 200 is enough",
+            size=len(items),
+            n=len(names),
         )
+        raise InputError(problem)
     best, blind = (bulletins.best_accuracy(ordered=ordered) for ordered in (True, False))
     notes = (
         tr(

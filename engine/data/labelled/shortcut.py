@@ -31,9 +31,8 @@ class Shortcut:
         """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
         if self.share < SUSPICIOUS_SHARE:
             return Verdict("shortcut", "before", 0, OK, self.share, english("no word per class gives the classes away"))
-        words = [f"'{word}' → '{name}'" for word, name in self.words[:N_SHOWN_WORDS]] + ["…"] * (
-            len(self.words) > N_SHOWN_WORDS
-        )
+        words = [f"'{word}' → '{name}'" for word, name in self.words[:N_SHOWN_WORDS]]
+        words += ["…"] * (len(self.words) > N_SHOWN_WORDS)
         why = english(
             "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): "
             "if the texts contain their class, the score only measures whether the model finds it",

@@ -41,22 +41,17 @@ def read_aligned(source: Path, target: Path) -> Pairs:
     rows = align_lines(ones, others)
     for number, (one, other) in enumerate(rows, start=1):
         if not (one.strip() or other.strip()):
-            raise ones.error_at(
-                number,
-                tr(
-                    "this line is empty, and so is the same line of {where}; remove it from both files",
-                    where=others.where,
-                ),
+            problem = tr(
+                "this line is empty, and so is the same line of {where}; remove it from both files", where=others.where
             )
+            raise ones.error_at(number, problem)
         if not (one.strip() and other.strip()):
             side, against = (others, ones) if one.strip() else (ones, others)
-            raise side.error_at(
-                number,
-                tr(
-                    "this line is empty, but {where} has a sentence there; remove the line from both files",
-                    where=against.where,
-                ),
+            problem = tr(
+                "this line is empty, but {where} has a sentence there; remove the line from both files",
+                where=against.where,
             )
+            raise side.error_at(number, problem)
     return complete_pairs(rows)[0]
 
 
@@ -66,13 +61,12 @@ def align_lines(source: NumberedLines, target: NumberedLines) -> list[tuple[str,
     if len(sources) != len(targets):
         raise uneven_error(source, target, len(sources), len(targets))
     if sources == targets:
-        raise InputError(
-            tr(
-                "{where} and {where2} contain the same text; one should be the translation",
-                where=source.where,
-                where2=target.where,
-            )
+        problem = tr(
+            "{where} and {where2} contain the same text; one should be the translation",
+            where=source.where,
+            where2=target.where,
         )
+        raise InputError(problem)
     return list(zip(sources, targets, strict=True))
 
 
@@ -83,13 +77,12 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
     if len(names) < 2 or not all(names):
-        raise InputError(
-            tr(
-                "corpus '{corpus}': # must be followed by two or more columns or languages, as in {base}#en,de",
-                corpus=corpus[:200],
-                base=base[:80],
-            )
+        problem = tr(
+            "corpus '{corpus}': # must be followed by two or more columns or languages, as in {base}#en,de",
+            corpus=corpus[:200],
+            base=base[:80],
         )
+        raise InputError(problem)
     again = next((name for name in names if names.count(name) > 1), None)
     if again is not None and len(names) > 2:
         raise InputError(tr("corpus '{corpus}': '{name}' is chosen twice", corpus=corpus[:200], name=again[:40]))
@@ -160,9 +153,8 @@ def _read(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
 def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
-        raise InputError(
-            tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
-        )
+        problem = tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
+        raise InputError(problem)
     if chosen is not None:
         raise InputError(
             tr("corpus '{base}': # selects columns of a table, but these two files have no columns", base=base[:200])
@@ -178,37 +170,33 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
     names = ", ".join([path.name for path in files.values()][:6])
     has = tr("it has {names}", names=names) if names else tr("it has no files with such names")
     if chosen is None:  # English first, else alphabetically
-        found = sorted(
-            {one for stem, one in files if stem in SPLIT_ALIASES["train"]}, key=lambda one: (one != "en", one)
-        )
+        languages = {one for stem, one in files if stem in SPLIT_ALIASES["train"]}
+        found = sorted(languages, key=lambda one: (one != "en", one))
         if not found:
-            raise InputError(
-                tr(
-                    "{folder}: train.XX and train.YY are needed, where XX and YY are the languages; {has}",
-                    folder=folder,
-                    has=has,
-                )
+            problem = tr(
+                "{folder}: train.XX and train.YY are needed, where XX and YY are the languages; {has}",
+                folder=folder,
+                has=has,
             )
+            raise InputError(problem)
         if len(found) == 1:
-            raise InputError(
-                tr(
-                    "{folder}: found train.{found} but no translation of it, such as train.{other}",
-                    folder=folder,
-                    found=found[0],
-                    other="en" if found[0] == "de" else "de",
-                )
+            problem = tr(
+                "{folder}: found train.{found} but no translation of it, such as train.{other}",
+                folder=folder,
+                found=found[0],
+                other="en" if found[0] == "de" else "de",
             )
+            raise InputError(problem)
         if len(found) > 2:
-            raise InputError(
-                tr(
-                    "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
-                    "or a source and several targets",
-                    folder=folder,
-                    several=join_and(found),
-                    source=found[0],
-                    target=found[1],
-                )
+            problem = tr(
+                "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
+                "or a source and several targets",
+                folder=folder,
+                several=join_and(found),
+                source=found[0],
+                target=found[1],
             )
+            raise InputError(problem)
         chosen = found[0], found[1]
     splits = {}
     for split, stems in SPLIT_ALIASES.items():
@@ -217,33 +205,29 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
             continue
         missing = [one for one in chosen if (stem, one) not in files]
         if missing:
-            raise InputError(
-                tr(
-                    "{folder}: no {stem}.{missing} to go with {stem}.*; both languages are needed",
-                    folder=folder,
-                    stem=stem,
-                    missing=missing[0],
-                )
+            problem = tr(
+                "{folder}: no {stem}.{missing} to go with {stem}.*; both languages are needed",
+                folder=folder,
+                stem=stem,
+                missing=missing[0],
             )
+            raise InputError(problem)
         first, *others = (files[stem, one] for one in chosen)
         if len(others) == 1:
             splits[split] = read_aligned(first, others[0])
         else:
             source = read_lines(first)
-            rows = (align_lines(source, read_lines(other)) for other in others)
-            splits[split] = interleave_targets(
-                {one: complete_pairs(found)[0] for one, found in zip(chosen[1:], rows, strict=True)}
-            )
+            pairs = (complete_pairs(align_lines(source, read_lines(other)))[0] for other in others)
+            splits[split] = interleave_targets(dict(zip(chosen[1:], pairs, strict=True)))
     if "train" not in splits:
-        raise InputError(
-            tr(
-                "{folder}: no train.{chosen} and train.{chosen2} found; {has}",
-                folder=folder,
-                chosen=chosen[0],
-                chosen2=chosen[1],
-                has=has,
-            )
+        problem = tr(
+            "{folder}: no train.{chosen} and train.{chosen2} found; {has}",
+            folder=folder,
+            chosen=chosen[0],
+            chosen2=chosen[1],
+            has=has,
         )
+        raise InputError(problem)
     return chosen, splits
 
 

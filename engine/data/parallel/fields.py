@@ -27,9 +27,8 @@ def read_fields(
     with the file, and its line or row.
     """
     read = {split: _read(found, fields, most(split)) for split, found in files.items()}
-    return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(
-        sum(left_out for _, left_out in read.values())
-    )
+    left_out = sum(n for _, n in read.values())
+    return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(left_out)
 
 
 def _read(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:

@@ -24,14 +24,10 @@ def parse_tagged(source: NumberedLines, target: NumberedLines) -> tuple[Pairs, i
         tags = [match.group(1) if match else None for match in (TAG.match(one), TAG.match(other))]
         if tags[0] != tags[1]:
             shown = join_and(f"<{tag}>" if tag else tr("a sentence") for tag in tags)
-            raise source.error_at(
-                number,
-                tr(
-                    "{shown}, the latter in {where}: the two files are not aligned here",
-                    shown=shown,
-                    where=target.where,
-                ),
+            problem = tr(
+                "{shown}, the latter in {where}: the two files are not aligned here", shown=shown, where=target.where
             )
+            raise source.error_at(number, problem)
         if tags[0] is not None:
             continue
         row = one.strip(), other.strip()
@@ -52,18 +48,17 @@ def parse_xml_pair(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pair
     for (here, where), (there, other) in (both, both[::-1]):
         alone = next((ids for ids in here if ids not in there), None)
         if alone is not None:
-            raise InputError(
-                tr(
-                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one (sentences: "
-                    "{n:,} and {n2:,}); are the files from the same set?",
-                    other=other,
-                    alone=alone[1],
-                    alone2=alone[0],
-                    where=where,
-                    n=len(there),
-                    n2=len(here),
-                )
+            problem = tr(
+                "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one (sentences: "
+                "{n:,} and {n2:,}); are the files from the same set?",
+                other=other,
+                alone=alone[1],
+                alone2=alone[0],
+                where=where,
+                n=len(there),
+                n2=len(here),
             )
+            raise InputError(problem)
     return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
 
@@ -72,13 +67,12 @@ def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
     DTD, XML's attack vector, is refused.
     """
     if len(raw) > MAX_XML_BYTES:
-        raise InputError(
-            tr(
-                "{where}: larger than {max_xml_bytes:,} bytes; no IWSLT set is that large",
-                where=where,
-                max_xml_bytes=MAX_XML_BYTES,
-            )
+        problem = tr(
+            "{where}: larger than {max_xml_bytes:,} bytes; no IWSLT set is that large",
+            where=where,
+            max_xml_bytes=MAX_XML_BYTES,
         )
+        raise InputError(problem)
     text = decode_text(raw, where)
     found: dict[SegmentId, str] = {}
     talk: str | None = None
@@ -88,14 +82,13 @@ def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
     parser.buffer_text = True
 
     def refused(wrong: str) -> InputError:
-        return InputError(
-            tr(
-                "{where}: line {current_line_number}: {wrong}",
-                where=where,
-                current_line_number=parser.CurrentLineNumber,
-                wrong=wrong,
-            )
+        problem = tr(
+            "{where}: line {current_line_number}: {wrong}",
+            where=where,
+            current_line_number=parser.CurrentLineNumber,
+            wrong=wrong,
         )
+        return InputError(problem)
 
     def doctype(*_: object) -> None:
         raise refused(tr("a document type declaration (DTD), which these files never have; the file is rejected"))
@@ -116,9 +109,8 @@ def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
             opened = (talk, attributes["id"])
             parts.clear()
             if opened in found:
-                raise refused(
-                    tr("sentence {opened!r:.20} of talk {talk!r:.20} appears twice", opened=opened[1], talk=talk)
-                )
+                problem = tr("sentence {opened!r:.20} of talk {talk!r:.20} appears twice", opened=opened[1], talk=talk)
+                raise refused(problem)
 
     def end(name: str) -> None:
         nonlocal talk, opened
@@ -139,14 +131,13 @@ def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         why = expat.ErrorString(error.code)
-        raise InputError(
-            tr(
-                "{where}: line {lineno}: damaged XML ({why}); get a fresh copy from its source",
-                where=where,
-                lineno=error.lineno,
-                why=why,
-            )
-        ) from None
+        problem = tr(
+            "{where}: line {lineno}: damaged XML ({why}); get a fresh copy from its source",
+            where=where,
+            lineno=error.lineno,
+            why=why,
+        )
+        raise InputError(problem) from None
     if not found:
         raise InputError(tr("{where}: no <seg id=…> sentences found; is this an IWSLT set?", where=where))
     return found

@@ -67,20 +67,19 @@ def trim_both(source: NumberedLines, target: NumberedLines) -> tuple[list[str], 
 def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, targets: int) -> InputError:
     """Return the error for files of unequal length: which ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
-    return InputError(
-        tr(
-            "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line "
-            "{last:,}, but {long} goes on to line {most:,}; every line needs a translation",
-            where=source.where,
-            sources=sources,
-            where2=target.where,
-            targets=targets,
-            short=short,
-            last=last,
-            long=long,
-            most=most,
-        )
+    problem = tr(
+        "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line "
+        "{last:,}, but {long} goes on to line {most:,}; every line needs a translation",
+        where=source.where,
+        sources=sources,
+        where2=target.where,
+        targets=targets,
+        short=short,
+        last=last,
+        long=long,
+        most=most,
     )
+    return InputError(problem)
 
 
 def read_lines(path: Path, most: int | None = None) -> NumberedLines:
@@ -105,9 +104,8 @@ def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
             with gzip.GzipFile(fileobj=packed) as file:
                 return _read_unpacked(file, size, where, most)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
-        ) from None
+        problem = tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
+        raise InputError(problem) from None
     except FileNotFoundError:
         try:
             hint = did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
@@ -126,9 +124,8 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
-                raise InputError(
-                    tr("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
-                )
+                problem = tr("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
+                raise InputError(problem)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
                 raise InputError(
                     tr("{where}: compressed with an unsupported method; unpack it next to the archive", where=where)
@@ -152,13 +149,12 @@ def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, mos
         if len(unpacked) > MAX_BYTES:
             raise _too_large(where)
         if len(unpacked) > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
-            raise InputError(
-                tr(
-                    "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
-                    where=where,
-                    bomb=MAX_UNPACKING_RATIO,
-                )
+            problem = tr(
+                "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
+                where=where,
+                bomb=MAX_UNPACKING_RATIO,
             )
+            raise InputError(problem)
     return bytes(unpacked) if most is None else b"".join(islice(io.BytesIO(unpacked), most))
 
 
@@ -170,28 +166,24 @@ def decode_text(raw: bytes, where: str) -> str:
     raw = raw.removeprefix(codecs.BOM_UTF8)
     zero = raw.find(b"\x00")
     if zero >= 0:
-        raise InputError(
-            tr(
-                "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text",
-                where=where,
-                line=_line(raw, zero),
-            )
+        problem = tr(
+            "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text", where=where, line=_line(raw, zero)
         )
+        raise InputError(problem)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         at = error.start
         within = at - raw.rfind(b"\n", 0, at)
-        raise InputError(
-            tr(
-                "{where}: line {line}: byte {within} is 0x{raw:02X}, which is not valid UTF-8; convert the "
-                "file, e.g. iconv -f latin1 -t utf-8",
-                where=where,
-                line=_line(raw, at),
-                within=within,
-                raw=raw[at],
-            )
-        ) from None
+        problem = tr(
+            "{where}: line {line}: byte {within} is 0x{raw:02X}, which is not valid UTF-8; convert the "
+            "file, e.g. iconv -f latin1 -t utf-8",
+            where=where,
+            line=_line(raw, at),
+            within=within,
+            raw=raw[at],
+        )
+        raise InputError(problem) from None
     if not text.strip():
         raise InputError(tr("{where}: this file is empty; it needs one sentence per line", where=where))
     return text
@@ -200,21 +192,18 @@ def decode_text(raw: bytes, where: str) -> str:
 def split_lines(raw: bytes, where: str) -> NumberedLines:
     text = decode_text(raw, where)
     if "\r" in text and "\n" not in text:
-        raise InputError(
-            tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
-        )
+        problem = tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
+        raise InputError(problem)
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     found = NumberedLines(where, lines)
     for number, line in enumerate(lines, start=1):
         if len(line) > MAX_LINE_LENGTH:
-            raise found.error_at(
-                number,
-                tr(
-                    "{n:,} characters is too long for a sentence; the maximum is {longest:,}",
-                    n=len(line),
-                    longest=MAX_LINE_LENGTH,
-                ),
+            problem = tr(
+                "{n:,} characters is too long for a sentence; the maximum is {longest:,}",
+                n=len(line),
+                longest=MAX_LINE_LENGTH,
             )
+            raise found.error_at(number, problem)
     return found
 
 
@@ -223,6 +212,5 @@ def _line(raw: bytes, at: int) -> int:
 
 
 def _too_large(where: str) -> InputError:
-    return InputError(
-        tr("{where}: larger than {max_bytes:,} bytes of text; use part of it", where=where, max_bytes=MAX_BYTES)
-    )
+    problem = tr("{where}: larger than {max_bytes:,} bytes of text; use part of it", where=where, max_bytes=MAX_BYTES)
+    return InputError(problem)

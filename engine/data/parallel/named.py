@@ -47,12 +47,11 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         by_target = {one: Pairs(sources, tuple(pair.translation(one) for pair in found)) for one in targets}
         splits[name] = by_target[targets[0]] if len(targets) == 1 else interleave_targets(by_target)
     if not all(splits.values()):
-        raise InputError(
-            tr(
-                "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 is enough",
-                corpus_size=data.corpus_size,
-            )
+        problem = tr(
+            "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 is enough",
+            corpus_size=data.corpus_size,
         )
+        raise InputError(problem)
     phrases = tuple(pair.source for pair in phrasebook.PHRASES)
     note = tr(
         "{n} everyday phrases each appear {phrase_repeats} times per epoch in the training split, so the model "
@@ -155,15 +154,12 @@ def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str 
     left_out = 0
     for target in targets:
         pair, sides = f"{source}-{target}", (source, target)
-        found["train"][target], dropped = parse_tagged(
-            *(split_lines(*read(f"train.tags.{pair}.{side}")) for side in sides)
-        )
+        tagged = (split_lines(*read(f"train.tags.{pair}.{side}")) for side in sides)
+        found["train"][target], dropped = parse_tagged(*tagged)
         left_out += dropped
         for split, stem in (("validation", "dev2010"), ("test", test)):
             found[split][target] = parse_xml_pair(*(read(f"{IWSLT}{stem}.{pair}.{side}.xml") for side in sides))
-    splits = {
-        split: interleave_targets(apart) if len(apart) > 1 else apart[targets[0]] for split, apart in found.items()
-    }
+    splits = {name: interleave_targets(apart) if len(apart) > 1 else apart[targets[0]] for name, apart in found.items()}
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, left_out_note(left_out))
 
 

@@ -108,9 +108,7 @@ def pair_statistics(pairs: Pairs) -> PairStatistics:
     if count == 0:
         return PairStatistics(0, UNIT, 0.0, 0.0, 0, 0, LIMIT, 0.0, 0.0, 0.0, 0.0)
     lengths = [np.array([len(sentence.split()) for sentence in side]) for side in (pairs.sources, pairs.targets)]
-    sources, targets = (
-        [fold_case_and_spaces(sentence) for sentence in side] for side in (pairs.sources, pairs.targets)
-    )
+    sources, targets = ([fold_case_and_spaces(one) for one in side] for side in (pairs.sources, pairs.targets))
     smoothed = [np.array([len(one) for one in side]) + SMOOTHING for side in (pairs.targets, pairs.sources)]
     ratios = np.log(smoothed[0] / smoothed[1])
     return PairStatistics(
@@ -145,9 +143,8 @@ FEW = 100  # pairs; a score on fewer means little
 def pair_warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
-        lines.append(
-            english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
-        )
+        few = english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
+        lines.append(few)
     for name, share, text in WARNINGS:
         value = getattr(numbers, name)
         if value > share:
@@ -228,10 +225,8 @@ class ParallelCorpus(Corpus):
             *overlap_lines,
             *(("⚠", told(line)) for line in warned),
         ]
-        shown = [
-            f"\n{clean_line(source[:MAX_EXAMPLE_LENGTH])}\n  {clean_line(target[:MAX_EXAMPLE_LENGTH])}"
-            for source, target in examples
-        ]
+        most = MAX_EXAMPLE_LENGTH
+        shown = [f"\n{clean_line(source[:most])}\n  {clean_line(target[:most])}" for source, target in examples]
         return Description(record, lines, shown)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
@@ -294,14 +289,13 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
     taken["train"] = rest
     for name, places in taken.items():
         if not places:
-            raise InputError(
-                tr(
-                    "{where}: its {n:,} pairs form {n2:,} groups that share no sentence, which "
-                    "leaves nothing for {name}; use more pairs, or separate files for each split",
-                    where=where,
-                    n=len(pairs),
-                    n2=len(groups),
-                    name=name,
-                )
+            problem = tr(
+                "{where}: its {n:,} pairs form {n2:,} groups that share no sentence, which "
+                "leaves nothing for {name}; use more pairs, or separate files for each split",
+                where=where,
+                n=len(pairs),
+                n2=len(groups),
+                name=name,
             )
+            raise InputError(problem)
     return {name: pairs.select(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}

@@ -26,19 +26,15 @@ def parse_table(text: NumberedLines, columns: Sequence[str | int] = (1, 2)) -> t
     lines = text.without_trailing()
     first = [unquote(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
-        raise text.error_at(
-            1, tr("one column; source and target need a tab between them, or a file each: --corpus a.en,b.de")
-        )
+        problem = tr("one column; source and target need a tab between them, or a file each: --corpus a.en,b.de")
+        raise text.error_at(1, problem)
     by_name = any(isinstance(column, str) for column in columns)
     places = [_column_index(text, first, column) for column in columns]
     if places[0] in places[1:]:
-        raise InputError(
-            tr(
-                "{where}: column {places} is chosen twice; choose one for each side",
-                where=text.where,
-                places=places[0] + 1,
-            )
+        problem = tr(
+            "{where}: column {places} is chosen twice; choose one for each side", where=text.where, places=places[0] + 1
         )
+        raise InputError(problem)
     header = by_name or _is_header(first, places[:2])
     if len(lines) == 1 and header:
         raise text.error_at(1, tr("a header and nothing below it"))
@@ -52,22 +48,20 @@ def parse_table(text: NumberedLines, columns: Sequence[str | int] = (1, 2)) -> t
         empty = [(side, place) for side, place, cell in zip(SIDES, places, row, strict=False) if not cell.strip()]
         if empty and len(places) == 2:
             name, place = empty[0]
-            raise text.error_at(
-                number, tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
-            )
+            problem = tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
+            raise text.error_at(number, problem)
         rows.append(row)
     by_target = {}
     for i, column in enumerate(columns[1:], start=1):
         pairs, _ = complete_pairs((row[0], row[i]) for row in rows)
         if pairs.sources == pairs.targets:
-            raise InputError(
-                tr(
-                    "{where}: columns {places} and {places2} contain the same text",
-                    where=text.where,
-                    places=places[0] + 1,
-                    places2=places[i] + 1,
-                )
+            problem = tr(
+                "{where}: columns {places} and {places2} contain the same text",
+                where=text.where,
+                places=places[0] + 1,
+                places2=places[i] + 1,
             )
+            raise InputError(problem)
         by_target[str(column)] = pairs
     if len(by_target) > 1:
         return interleave_targets(by_target), (str(columns[0]), *by_target)
@@ -90,19 +84,14 @@ def _column_index(text: NumberedLines, header: Sequence[str], column: str | int)
         raise text.error_at(1, tr("only {n} columns, so there is no column {column}", n=len(header), column=column))
     names = [name.strip() for name in header]
     if names.count(column) > 1:
-        raise text.error_at(
-            1,
-            tr(
-                "{count} columns are named {column!r}; choose one by number",
-                count=names.count(column),
-                column=column[:40],
-            ),
+        problem = tr(
+            "{count} columns are named {column!r}; choose one by number", count=names.count(column), column=column[:40]
         )
+        raise text.error_at(1, problem)
     if column in names:
         return names.index(column)
-    hint = did_you_mean(column, names[:1000]) or tr(
-        "; the columns are {value}", value=comma_separated(repr(name[:40]) for name in names[:8])
-    )
+    listed = comma_separated(repr(name[:40]) for name in names[:8])
+    hint = did_you_mean(column, names[:1000]) or tr("; the columns are {value}", value=listed)
     raise text.error_at(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
 
 

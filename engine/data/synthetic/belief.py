@@ -53,9 +53,7 @@ class WindowFilter(Generic[S]):
                     self._step(state, choice, typed + character, reached[typed] * p, found[character])
         total = sum(sum(belief.values()) for belief in found.values())
         # First character → its probability and the belief after it.
-        self.initial_beliefs = {
-            character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()
-        }
+        self.initial_beliefs = {first: (sum(b.values()) / total, _normalised(b)[1]) for first, b in found.items()}
 
     def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
         if typed in choice.weights:

@@ -55,12 +55,9 @@ def joint_probabilities(kinds: Sequence[str], *, ordered: bool = True) -> dict[s
     """
 
     def seen(kind: str, label: str) -> float:
-        blurred = not ordered and kind in ORDER_ONLY_CLASSES
-        return (
-            sum(kind_probability(one, label) for one in ORDER_ONLY_CLASSES)
-            if blurred
-            else kind_probability(kind, label)
-        )
+        if not ordered and kind in ORDER_ONLY_CLASSES:
+            return sum(kind_probability(one, label) for one in ORDER_ONLY_CLASSES)
+        return kind_probability(kind, label)
 
     return {label: prior * prod(seen(kind, label) for kind in kinds) for label, prior in CLASSES.items()}
 

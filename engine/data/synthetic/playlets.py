@@ -66,14 +66,8 @@ P_ANOTHER = {1: 0.25, 2: 0.25, 3: 0.0}  # by number of couplets so far
 # After a speech: its speaker's exit; or a blank line, and the next speech; or the end of the scene.
 EXIT, NEXT_SPEECH, CURTAIN = "[", "\n", "curtain.\n\n"
 P_EXIT = 0.5
-P_NEXT_SPEECH = {
-    1: 1.0,
-    2: 1.0,
-    3: 3 / 4,
-    4: 2 / 3,
-    5: 1 / 2,
-    6: 0.0,
-}  # by number of speeches so far: 3 to 6, equally often
+# By number of speeches so far: 3 to 6, equally often.
+P_NEXT_SPEECH = {1: 1.0, 2: 1.0, 3: 3 / 4, 4: 2 / 3, 5: 1 / 2, 6: 0.0}
 MEAN_SPEECHES = 4.5
 
 
@@ -382,9 +376,8 @@ def expected_visits() -> dict[State, float]:
                 for literal, weight in choice.weights.items():
                     for share, other in successors(state, literal):
                         speaker = None if other.speaker is None else Player()
-                        forgetful = State(
-                            other.place, other.number, other.couplet, speaker, (Player(),) * len(other.others)
-                        )
+                        unseen = (Player(),) * len(other.others)
+                        forgetful = State(other.place, other.number, other.couplet, speaker, unseen)
                         onward[state][forgetful] += weight / choice.total * share
             for other, share in onward[state].items():
                 if other != SCENE:

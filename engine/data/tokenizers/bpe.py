@@ -72,14 +72,13 @@ class BpeTokenizer(Tokenizer):
                 raise ValueError(tr("merge {number} joins a token that does not exist", number=number))
             piece = pieces[left] + pieces[right]
             if len(piece) > LONGEST_GIVEN:
-                raise ValueError(
-                    tr(
-                        "merge {number} makes a token of {n} bytes; the maximum is {longest}",
-                        number=number,
-                        n=len(piece),
-                        longest=LONGEST_GIVEN,
-                    )
+                problem = tr(
+                    "merge {number} makes a token of {n} bytes; the maximum is {longest}",
+                    number=number,
+                    n=len(piece),
+                    longest=LONGEST_GIVEN,
                 )
+                raise ValueError(problem)
             if piece not in known:
                 known.add(piece)
                 pieces.append(piece)
@@ -103,15 +102,14 @@ class BpeTokenizer(Tokenizer):
         surrogate in one.
         """
         if not BYTES < size <= MAX_VOCABULARY:
-            raise InputError(
-                tr(
-                    "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
-                    size=size,
-                    bytes=BYTES,
-                    bytes2=BYTES + 1,
-                    largest=MAX_VOCABULARY,
-                )
+            problem = tr(
+                "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
+                size=size,
+                bytes=BYTES,
+                bytes2=BYTES + 1,
+                largest=MAX_VOCABULARY,
             )
+            raise InputError(problem)
         trainer = hf.trainers.BpeTrainer(
             vocab_size=size,
             min_frequency=SEEN_AT_LEAST,

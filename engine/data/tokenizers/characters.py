@@ -53,15 +53,14 @@ class CharacterTokenizer(Tokenizer):
                 named = comma_separated(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
                 more = tr(" and {n} more", n=len(distinct) - 5) if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
-                raise InputError(
-                    tr(
-                        "this model has never seen {named}{more}; it knows {vocab_size} characters: {sample}",
-                        named=named,
-                        more=more,
-                        vocab_size=self.vocab_size,
-                        sample=sample,
-                    )
+                problem = tr(
+                    "this model has never seen {named}{more}; it knows {vocab_size} characters: {sample}",
+                    named=named,
+                    more=more,
+                    vocab_size=self.vocab_size,
+                    sample=sample,
                 )
+                raise InputError(problem)
             yield ids.astype(np.int32)
 
     def last_cut(self, text: str) -> int:

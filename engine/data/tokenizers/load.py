@@ -42,10 +42,8 @@ class PairTokenizer(AnyTokenizer):
 
     def to_json(self) -> str:
         target = None if self.shared else json.loads(self.target.to_json())
-        return json.dumps(
-            {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target},
-            separators=(",", ":"),
-        )
+        made = {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target}
+        return json.dumps(made, separators=(",", ":"))
 
 
 # Kind → the tokenizer that a tokenizer.json of it defines. A pair is not among them: it has two.
@@ -71,13 +69,12 @@ def _parse_plain(data: Any) -> Tokenizer:
 def parse(data: Any) -> AnyTokenizer:
     schema, kind = data["schema"], data["kind"]
     if schema != SCHEMA:
-        raise ValueError(
-            tr(
-                "written by another version (schema {schema!r:.20}; this version reads {schema2})",
-                schema=schema,
-                schema2=SCHEMA,
-            )
+        problem = tr(
+            "written by another version (schema {schema!r:.20}; this version reads {schema2})",
+            schema=schema,
+            schema2=SCHEMA,
         )
+        raise ValueError(problem)
     if kind == PairTokenizer.kind:
         source = parse(data["source"])
         target = source if data["target"] is None else parse(data["target"])
@@ -86,13 +83,12 @@ def parse(data: Any) -> AnyTokenizer:
         return PairTokenizer(source.source, target.target)
     if not isinstance(kind, str) or kind not in PARSERS:
         known = join_or((*PARSERS, PairTokenizer.kind))
-        raise ValueError(
-            tr(
-                "unknown kind of tokenizer {kind!r:.40}: it must be {known}; is the file from a newer version?",
-                kind=kind,
-                known=known,
-            )
+        problem = tr(
+            "unknown kind of tokenizer {kind!r:.40}: it must be {known}; is the file from a newer version?",
+            kind=kind,
+            known=known,
         )
+        raise ValueError(problem)
     return PARSERS[kind](data)
 
 
@@ -157,9 +153,8 @@ def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
         text = raw.decode("utf-8")
         return made(text if path.name in MERGES else json.loads(text))
     except (KeyError, TypeError) as error:
-        raise InputError(
-            tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
-        ) from None
+        problem = tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
+        raise InputError(problem) from None
     except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(tr("{path}: cannot read this tokenizer: {error}", path=path, error=error)) from None
 
@@ -192,11 +187,9 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
         return next(
             english("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
         )
-    sizes = (
-        ""
-        if one.vocab_size == other.vocab_size
-        else english("{described} vs {described2}; ", described=describe(one), described2=describe(other))
-    )
+    sizes = ""
+    if one.vocab_size != other.vocab_size:
+        sizes = english("{described} vs {described2}; ", described=describe(one), described2=describe(other))
     both = min(one.vocab_size, other.vocab_size)
     for token in range(both):
         a, b = _token_text(one.target, token), _token_text(other.target, token)

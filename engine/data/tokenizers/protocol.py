@@ -103,9 +103,8 @@ class Tokenizer(AnyTokenizer):
     def add_language_tags(self, texts: Sequence[str], language: str = "") -> list[str]:
         """Return typed texts as sources that say which language to translate them to, if there is a choice."""
         if language:
-            raise InputError(
-                tr("this model translates into only one language; leave out '{language}'", language=language[:20])
-            )
+            problem = tr("this model translates into only one language; leave out '{language}'", language=language[:20])
+            raise InputError(problem)
         return list(texts)
 
     def encode_parts(self, text: str) -> Iterator[NDArray[np.int32]]:

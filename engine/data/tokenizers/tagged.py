@@ -76,13 +76,12 @@ class TaggedTokenizer(Tokenizer):
         """Return texts with a tag each: their own, or else this language's, or else the first."""
         language = language or self.tags[0]
         if language not in self.tags:
-            raise InputError(
-                tr(
-                    "this model does not translate into '{language}'; choose {known}",
-                    language=language[:20],
-                    known=join_or(self.tags),
-                )
+            problem = tr(
+                "this model does not translate into '{language}'; choose {known}",
+                language=language[:20],
+                known=join_or(self.tags),
             )
+            raise InputError(problem)
         return [text if language_of(text) in self.tags else add_tag(text, language) for text in texts]
 
     def to_json(self) -> str:

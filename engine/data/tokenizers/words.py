@@ -106,9 +106,7 @@ class WordTokenizer(Tokenizer):
 
     def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         known, other = self._ids, unknown if self.unknown is None else self.unknown
-        return [
-            np.fromiter((known.get(token, other) for token in self._tokens(text)), dtype=np.int64) for text in texts
-        ]
+        return [np.fromiter((known.get(one, other) for one in self._tokens(text)), dtype=np.int64) for text in texts]
 
     def encode(self, text: str) -> NDArray[np.int64]:
         if self.unknown is not None:
@@ -118,20 +116,17 @@ class WordTokenizer(Tokenizer):
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        shown = (
-            f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:N_NAMED_WORDS]
-        )
+        shown = (f"{one[:40]!r}" if one else tr("words with no space between them") for one in unknown[:N_NAMED_WORDS])
         more = tr(" and {n} more", n=len(unknown) - N_NAMED_WORDS) if len(unknown) > N_NAMED_WORDS else ""
         hint = did_you_mean(unknown[0][:40], self.words) if not is_gap(unknown[0]) else ""
         never = tr("this model has never seen {shown}{more}", shown=comma_separated(shown), more=more)
-        raise InputError(
-            tr(
-                "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
-                never=never,
-                vocab_size=self.vocab_size,
-                hint=hint,
-            )
+        problem = tr(
+            "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
+            never=never,
+            vocab_size=self.vocab_size,
+            hint=hint,
         )
+        raise InputError(problem)
 
     def decode(self, ids: Iterable[int]) -> str:
         decoder = self.decoder()

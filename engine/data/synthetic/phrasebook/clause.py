@@ -72,9 +72,8 @@ _POSSESSIVES = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].sp
 
 def _shapes(table: str) -> Weighted[Shape]:
     words = lexicon.DETERMINERS[table].split()
-    return Weighted(
-        *(((word.strip("+-"), word.endswith("+")), float(n)) for word, n in zip(words[::2], words[1::2], strict=True))
-    )
+    weighted = zip(words[::2], words[1::2], strict=True)
+    return Weighted(*(((word.strip("+-"), word.endswith("+")), float(n)) for word, n in weighted))
 
 
 _COUNTABLE, _MASS, _UNOWNED, _KIN, _PARENT, _PLACE, INDEFINITE_SHAPES, DEFINITE_SHAPES = (

@@ -148,10 +148,7 @@ ADJECTIVES = tuple(
     for english, german, stem, *kinds in (line.split() for line in _TABLES["adjectives"].splitlines())
 )
 ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _noun_kinds(noun)) for noun in NOUNS}
-FAMILIES = tuple(
-    frozenset(adjective for adjective in ADJECTIVES if adjective.english in family.split())
-    for family in _TABLES["families"]
-)
+FAMILIES = tuple(frozenset(each for each in ADJECTIVES if each.english in line.split()) for line in _TABLES["families"])
 STATES = tuple(adjective for adjective in ADJECTIVES if adjective.english in _TABLES["states"].split())
 
 

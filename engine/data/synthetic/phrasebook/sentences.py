@@ -54,9 +54,8 @@ class Sentence:
 def _statement_sentence(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
     """Return one clause as a statement; `front`: "subject", "time" or "place" opens it."""
     told, erzaehlt = english.statement(clause, front), german.statement(clause, address, front)
-    return Sentence(
-        told + mark, erzaehlt + mark, clauses=(clause,), dutch=dutch.statement(clause, address, front) + mark
-    )
+    verteld = dutch.statement(clause, address, front)
+    return Sentence(told + mark, erzaehlt + mark, clauses=(clause,), dutch=verteld + mark)
 
 
 def _question_sentence(
@@ -189,9 +188,8 @@ def which_question(draws: Draws, address: Address) -> Sentence:
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
     phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
     clause = draw_until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
-    told = _question_sentence(
-        clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address), phrase
-    )
+    which, welche = english.nominal(phrase), german.nominal(phrase, verb.object_case, address)
+    told = _question_sentence(clause, address, which, welche, phrase)
     return replace(told, clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
 
 
@@ -337,12 +335,8 @@ def it_again(draws: Draws, address: Address) -> Sentence:
         verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_recipient(draws, again)
         second = Clause(again, verb, "modal", draws.pick(_PLANS), it, recipient)
         return _join_clauses(first, "and", second, address)
-    verbs = [
-        verb
-        for verb in VERBS_BY_FRAME["accusative"]
-        if thing.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
-    ]
-    verb, negated = draws.pick(verbs), draws.chance(0.5)
+    fits = lambda verb: thing.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
+    verb, negated = draws.pick(list(filter(fits, VERBS_BY_FRAME["accusative"]))), draws.chance(0.5)
     modal = None if "timeless" in verb.traits else draws.pick(_REFUSALS if negated else _PLANS)
     second = Clause(again, verb, "modal" if modal else "present", modal, it, negated=negated)
     return _join_clauses(first, "but" if negated else "and", second, address)
@@ -364,12 +358,8 @@ def _about_a_thing(draws: Draws) -> tuple[Clause, NounPhrase, Pronoun]:
 
 
 def _join_clauses(first: Clause, conjunction: str, second: Clause, address: Address) -> Sentence:
-    told, erzaehlt, verteld = (
-        english.statement(first),
-        german.statement(first, address),
-        dutch.statement(first, address),
-    )
-    word = dutch.WORDS[conjunction]
+    told, erzaehlt = english.statement(first), german.statement(first, address)
+    verteld, word = dutch.statement(first, address), dutch.WORDS[conjunction]
     if conjunction in _COORDINATING:
         told, verteld = told + ",", verteld + ","
         zweitens = f"{_COORDINATING[conjunction]} {german.statement(second, address)}"
