@@ -86,9 +86,6 @@ def default_baseline(groups: Sequence[VariantRuns]) -> Path | None:
     """Return a run to compare others with: of the most variants scored alike, the most seeds, then the oldest."""
     known = [group for group in groups if not group.study and group.counted_runs and not group.invalid_badge]
     alike = Counter(group.representative.protocol for group in known)
-    best = max(
-        sorted(known, key=lambda group: group.representative.created),
-        key=lambda group: (alike[group.representative.protocol], len(group.counted_runs)),
-        default=None,
-    )
+    known = sorted(known, key=lambda group: group.representative.created)
+    best = max(known, key=lambda group: (alike[group.representative.protocol], len(group.counted_runs)), default=None)
     return best.representative.path if best is not None else None

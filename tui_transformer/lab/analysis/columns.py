@@ -115,20 +115,13 @@ class Column:
     @property
     def explained(self) -> str:
         """One sentence on what it shows; not cleaned."""
-        said = (
-            sentence_of(self.config_key)
-            if self.config_key
-            else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
-        )
+        key = self.config_key
+        said = sentence_of(key) if key else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
         said = said or self.full
         if INTERVAL in self.name and tr(INTERVAL) not in said:
             said += tr("; the cell also gives the {interval}", interval=tr(INTERVAL))
         said = sentence(said)
-        return (
-            tr("{name}: {text}", name=self.config_key, text=said)
-            if self.config_key and said != sentence(self.config_key)
-            else said
-        )
+        return tr("{name}: {text}", name=key, text=said) if key and said != sentence(key) else said
 
     def screen_text(self, row: Any, baseline: Any) -> str:
         """Return the screen cell; not cleaned."""
@@ -168,9 +161,7 @@ def setting_shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else setting_text(value)
 
 
-def _difference(
-    of: Callable[[RunEntry], Value], *, whatever: bool = False
-) -> Callable[[RunEntry, RunEntry | None], Value]:
+def _difference(of: Callable[[RunEntry], Value], *, whatever: bool = False) -> Callable[[Any, Any], Value]:
     def value(entry: RunEntry, baseline: RunEntry | None) -> Value:
         if baseline is None or entry.path == baseline.path or not (whatever or comparable(entry, baseline)):
             return None
@@ -187,13 +178,9 @@ def _final(entry: RunEntry) -> Value:
 
 def _bits(entry: RunEntry, baseline: RunEntry | None) -> Value:
     """The difference between runs with different tokens."""
-    if (
-        baseline is None
-        or entry.live
-        or not only_bytes_comparable(entry, baseline)
-        or invalid_badge(entry)
-        or invalid_badge(baseline)
-    ):
+    if baseline is None or entry.live or not only_bytes_comparable(entry, baseline):
+        return None
+    if invalid_badge(entry) or invalid_badge(baseline):
         return None
     return entry.scores[BITS_PER_BYTE.key] - baseline.scores[BITS_PER_BYTE.key]
 
@@ -233,25 +220,19 @@ def _study(entry: RunEntry, said: Callable[[str], str]) -> str:
     return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
 
 
+_compared = partial(Column, uses_baseline=True)
+
+
 def _lower(key: str, value: Callable[[RunEntry], Value], name: str) -> Column:
-    return Column(
-        *(f"Δ{key}", f"Δ {key}", name, _difference(value), _change, _change_exact),
-        uses_baseline=True,
-        shown_title=f"Δ {tr(key)}",
-    )
+    cells = _difference(value), _change, _change_exact
+    return _compared(f"Δ{key}", f"Δ {key}", name, *cells, shown_title=f"Δ {tr(key)}")
 
 
 NAME = text_column(english("run"), lambda e: e.name, always=True)
 LAST = Column("last", english("last"), english("last validation loss"), lambda e, b: e.last, _loss, _exact, always=True)
-VERDICT = Column(
-    "verdict",
-    english("verdict"),
-    "verdict",
-    verdict,
-    str,
-    str,
+VERDICT = _compared(
+    *("verdict", english("verdict"), "verdict", verdict, str, str),
     right_aligned=False,
-    uses_baseline=True,
     localized_cell=lambda e, b: verdict(e, b, CURRENT_LANGUAGE),
     kind=verdict_kind,
 )
@@ -263,23 +244,11 @@ CHECKS = Column(
     localized_cell=lambda e, b: cell_text(checks(e, b) or (), checked=True, seen=e.seen),
 )
 MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, whatever=True)
-MORE_PARAMETERS = Column(
-    "Δparams",
-    english("Δ params"),
-    english("parameters − baseline's"),
-    MORE_PARAMETERS_VALUE,
-    _signed,
-    str,
-    uses_baseline=True,
+MORE_PARAMETERS = _compared(
+    "Δparams", english("Δ params"), english("parameters − baseline's"), MORE_PARAMETERS_VALUE, _signed, str
 )
-BITS = Column(
-    "Δbits_per_byte",
-    english("Δ bits per byte"),
-    english("bits per byte − baseline's"),
-    _bits,
-    _change,
-    _change_exact,
-    uses_baseline=True,
+BITS = _compared(
+    "Δbits_per_byte", english("Δ bits per byte"), english("bits per byte − baseline's"), _bits, _change, _change_exact
 )
 JUDGED_COLUMNS = (LAST, _lower("last", _final, english("last loss − baseline's")), BITS, VERDICT, CHECKS)
 MEASURED_COLUMNS = (
@@ -287,12 +256,8 @@ MEASURED_COLUMNS = (
     _lower("best", lambda e: e.best, english("best loss − baseline's")),
     Column("gap", english("last − best"), english("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
     Column(
-        "excess",
-        english("excess"),
-        english("last loss above the reachable floor"),
-        lambda e, b: e.excess,
-        _change,
-        _change_exact,
+        *("excess", english("excess"), english("last loss above the reachable floor")),
+        *(lambda e, b: e.excess, _change, _change_exact),
     ),
     Column("params", english("params"), english("parameters"), lambda e, b: e.parameters, si_number, str, always=True),
     MORE_PARAMETERS,
@@ -301,20 +266,12 @@ MEASURED_COLUMNS = (
     Column("steps", english("planned"), english("planned steps"), lambda e, b: e.steps, _whole, str),
     Column("tokens", english("tokens"), english("tokens seen"), lambda e, b: e.tokens, si_number, str),
     Column(
-        "flops",
-        english("FLOPs/token"),
-        english("floating-point operations per token"),
-        lambda e, b: e.flops_per_token,
-        si_number,
-        str,
+        *("flops", english("FLOPs/token"), english("floating-point operations per token")),
+        *(lambda e, b: e.flops_per_token, si_number, str),
     ),
     Column(
-        "tok/s",
-        english("tok/s"),
-        english("training tokens per second"),
-        lambda e, b: e.tokens_per_second,
-        si_number,
-        "{:.0f}".format,
+        *("tok/s", english("tok/s"), english("training tokens per second")),
+        *(lambda e, b: e.tokens_per_second, si_number, "{:.0f}".format),
     ),
     Column("time", english("time"), english("training time (s)"), lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
@@ -327,20 +284,10 @@ ABOUT_COLUMNS = (
         localized_cell=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
     ),
     Column(
-        "context",
-        english("context"),
-        english("scoring context (tokens)"),
-        lambda e, b: e.protocol.context,
-        _whole,
-        str,
+        "context", english("context"), english("scoring context (tokens)"), lambda e, b: e.protocol.context, _whole, str
     ),
     Column(
-        "stride",
-        english("stride"),
-        english("scoring stride (tokens)"),
-        lambda e, b: e.protocol.stride,
-        _whole,
-        str,
+        "stride", english("stride"), english("scoring stride (tokens)"), lambda e, b: e.protocol.stride, _whole, str
     ),
     text_column(english("preset"), lambda e: e.preset),
     text_column(english("study"), lambda e: _study(e, str), localized_cell=lambda e, b: _study(e, tr)),
@@ -374,21 +321,16 @@ def setting_column(key: str, title: str = "") -> Column:
 
 def probe_column(name: str) -> Column:
     title, said = probe_measure(name).title, english("probe {name} (share correct)")
-    return Column(
-        *(name, title, said.format(name=name), lambda e, b: e.probes.get(name), _share, _decimals),
-        shown_name=tr(said, name=tr(title)),
-    )
+    cells = lambda e, b: e.probes.get(name), _share, _decimals
+    return Column(name, title, said.format(name=name), *cells, shown_name=tr(said, name=tr(title)))
 
 
 def score_column(name: str) -> Column:
-    title, exact_match = name.replace("_", " "), name == EXACT_MATCH
+    title, shown, exact_match = name.replace("_", " "), tr(SCORES[name].name), name == EXACT_MATCH
     show = SCORES[name].brief_format.format if exact_match else "{:.4g}".format
     said = english("{title}, last (share)") if exact_match else english("{title}, last")
-    return Column(
-        *(name, title, said.format(title=title), lambda e, b: e.scores.get(name), show, _exact),
-        shown_title=tr(SCORES[name].name),
-        shown_name=tr(said, title=tr(SCORES[name].name)),
-    )
+    cells = lambda e, b: e.scores.get(name), show, _exact
+    return Column(name, title, said.format(title=title), *cells, shown_title=shown, shown_name=tr(said, title=shown))
 
 
 ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
@@ -397,9 +339,7 @@ OVER_MAJORITY = Column(
     "Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER_MAJORITY_VALUE, "{:+.1%}".format, _change_exact
 )
 OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always predicting the most frequent class"))
-FIXED_COLUMNS = {
-    column.key: column for column in (NAME, *JUDGED_COLUMNS, *MEASURED_COLUMNS, OVER_MAJORITY, *ABOUT_COLUMNS)
-}
+FIXED_COLUMNS = {c.key: c for c in (NAME, *JUDGED_COLUMNS, *MEASURED_COLUMNS, OVER_MAJORITY, *ABOUT_COLUMNS)}
 
 
 def columns(
@@ -409,15 +349,12 @@ def columns(
     compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
     over = OVER_MAJORITY if EXACT_MATCH in compared else OVER_CLASS
     asked = [*map(score_column, compared), over] if compared else []
+    alike = {key for key in ("context", "stride") if len({FIXED_COLUMNS[key].value(e, None) for e in entries}) < 2}
     offered = [
         *(NAME, *JUDGED_COLUMNS, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED_COLUMNS),
         *(probe_column(measure.key) for measure in probe_measures(entries)),
         *(score_column(m.key) for m in score_measures(entries) if m.key not in compared),
-        *(
-            c
-            for c in ABOUT_COLUMNS
-            if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1
-        ),
+        *(c for c in ABOUT_COLUMNS if c.key not in alike),
     ]
     return [c for c in offered if c.always or c.config_key or any(has_value(c.value(e, baseline)) for e in entries)]
 
@@ -429,8 +366,7 @@ def has_value(value: Value) -> bool:
 def setting_columns(entries: Sequence[RunEntry], *, all_settings: bool) -> list[Column]:
     """Return a column for each setting that differs among these runs, or for every setting."""
     keys = setting_keys(entries) if all_settings else differing_keys(entries)
-    titles = short_names(keys)
-    return [setting_column(key, titles[key]) for key in keys]
+    return [setting_column(key, title) for key, title in short_names(keys).items()]
 
 
 def setting_keys(entries: Sequence[RunEntry]) -> list[str]:

@@ -85,9 +85,7 @@ class Band(Curve):
         return tuple(low > 0 or high < 0 for low, high in self.ends)
 
 
-def points_by_step(
-    records: Sequence[ValidationRecord], axis: str, key: str = "loss"
-) -> dict[float, tuple[float, float]]:
+def points_by_step(records: Sequence[ValidationRecord], axis: str, key: str = "loss") -> PointsByStep:
     """Map steps to axis position and score, without non-numbers; of two at one step, the first."""
     found = {}
     for record in reversed(records):
@@ -109,12 +107,9 @@ def band(seeds: Mapping[int, PointsByStep]) -> Band:
     if ends[first] == max(ends.values()):
         return made
     name = tr("seed {first}", first=first) if first >= 0 else tr("one seed")
-    return replace(
-        made,
-        why_short=tr("{name} ends at step {ends:,.0f}", name=name, ends=ends[first])
-        if steps
-        else tr("its seeds have no step in common"),
-    )
+    if steps:
+        return replace(made, why_short=tr("{name} ends at step {ends:,.0f}", name=name, ends=ends[first]))
+    return replace(made, why_short=tr("its seeds have no step in common"))
 
 
 def difference(curve: Curve, baseline: Curve) -> Band:

@@ -95,10 +95,8 @@ def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
     written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
     written += [DetailLine("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
-        names, again = (
-            comma_separated(entry.redefined),
-            command_line("evaluate", entry.name, runs_dir=entry.path.parent),
-        )
+        names = comma_separated(entry.redefined)
+        again = command_line("evaluate", entry.name, runs_dir=entry.path.parent)
         said = tr("Not shown, because an older version used a different definition: {names}.", names=names)
         older = [_line("", said, "warn"), _line("", tr("Score the run again: {again}", again=again), "advice")]
     lineage = []
@@ -107,25 +105,17 @@ def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
         lineage = [_line(tr("chain"), chain_text(origin, entry.name)), _line(tr("from"), weights)]
     values = (LAST, *MEASURED_COLUMNS, *(score_column(name) for name in entry.scores), *ABOUT_COLUMNS)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
-    averages = [_line(tr(name), averaged_score_text(loss, entry.best)) for name, loss in entry.averages]
+    scores = [_line(_head(column, entry), column.screen_text(entry, None)) for column in shown]
+    scores += [_line(tr(name), averaged_score_text(loss, entry.best)) for name, loss in entry.averages]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
+    probes = (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())
     return _blocks(
         (tr("Problems"), wrong),
         (tr("Compared to the baseline"), _baseline_lines(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
-        (
-            tr("Scores"),
-            [
-                *(_line(_head(column, entry), column.screen_text(entry, None)) for column in shown),
-                *averages,
-                *_lead(entry),
-            ],
-        ),
-        (
-            tr("Probes: share correct"),
-            (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
-        ),
+        (tr("Scores"), [*scores, *_lead(entry)]),
+        (tr("Probes: share correct"), probes),
         (tr("Its last evaluation, class by class"), _classified(entry)),
         (tr("Not comparable"), older),
         (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
@@ -150,11 +140,8 @@ def _classified(entry: RunEntry) -> Iterator[DetailLine]:
 def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[DetailLine]:
     for name, why in badges.items():
         known = CURRENT_LANGUAGE.badge(name)
-        yield _line(
-            mark_if_seen(known.display_name, seen=name in seen),
-            known.means,
-            "plain" if name in seen else known.severity,
-        )
+        kind = "plain" if name in seen else known.severity
+        yield _line(mark_if_seen(known.display_name, seen=name in seen), known.means, kind)
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
         yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
@@ -211,21 +198,18 @@ def variant_detail(standing: VariantResult) -> Blocks:
         judged = [_line(tr("baseline"), baseline.name), sentence]
         judged += [_line("", sentence) for sentence in more_sentences(standing)]
         judged += [_line(tr("statistics"), evidence)] if (evidence := evidence_sentence(standing)) else []
-    expected = [
-        _line(tr(one.what), expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
-        for one in expectations(standing, others)
-    ]
+    found = expectations(standing, others)
+    expected = [_line(tr(e.what), expectation_sentence(e), _KINDS.get(e.outcome, "plain")) for e in found]
     if expected and standing.expectation.why:
         expected.append(_line(tr("why"), tr(standing.expectation.why)))
-    origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
-    earlier = [
-        _line(tr("seed {seed_of_study}", seed_of_study=run.seed_of_study), chain_text(origin, run.name))
-        for run, origin in origins
-    ]
-    earlier += [
-        _line(run.name, _state(run, unit=" " + tr("nats per {unit}", unit=tr(run.protocol.unit))))
-        for run in group.earlier_stages
-    ]
+    earlier = []
+    for run in standing.runs:
+        if run.origin is not None:
+            head = tr("seed {seed_of_study}", seed_of_study=run.seed_of_study)
+            earlier.append(_line(head, chain_text(run.origin, run.name)))
+    for run in group.earlier_stages:
+        unit = tr("nats per {unit}", unit=tr(run.protocol.unit))
+        earlier.append(_line(run.name, _state(run, unit=f" {unit}")))
     cost = [c for c in (*COST_COLUMNS, *DERIVED_COLUMNS) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
@@ -272,9 +256,8 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
 
 def study_text(entries: Sequence[RunEntry], study: RequestedStudy | None = None, *, width: int | None = None) -> str:
     """Return a study's results; a table wider than `width` columns is split into several."""
-    return results_text(
-        VariantEvaluator().evaluate(Grouping().group(entries), {study.name: study} if study else {}), width=width
-    )
+    studies = {study.name: study} if study else {}
+    return results_text(VariantEvaluator().evaluate(Grouping().group(entries), studies), width=width)
 
 
 def results_text(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
@@ -329,7 +312,7 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
     everything: list[Expectation] = []
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
-        yield CURRENT_LANGUAGE.format_phrase("name", name=name, text=verdict_sentence(standing))
+        yield CURRENT_LANGUAGE.phrase("name", name=name, text=verdict_sentence(standing))
         for sentence in (*more_sentences(standing), *bleu_noise_sentences(standing)):
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
@@ -342,6 +325,6 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
         for measure in measures:
             said = probe_sentence(standing, measure)
             if said and measure.key not in told:
-                yield "  " + CURRENT_LANGUAGE.format_phrase("name", name=clean_line(tr(measure.name)), text=said)
+                yield "  " + CURRENT_LANGUAGE.phrase("name", name=clean_line(tr(measure.name)), text=said)
     if everything:
         yield tr("expectations: {counts}", counts=outcome_counts(everything))

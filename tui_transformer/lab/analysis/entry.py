@@ -13,15 +13,7 @@ from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import redefined_fields
-from engine.runs.records import (
-    MAX_COUNT,
-    DataFacts,
-    LeadBaseline,
-    MajorityFacts,
-    Origin,
-    StudyPlace,
-    ValidationRecord,
-)
+from engine.runs.records import MAX_COUNT, DataFacts, LeadBaseline, MajorityFacts, Origin, StudyPlace, ValidationRecord
 from tui_transformer.lab.formatting import readers_in_words
 from tui_transformer.lab.records.badges import acknowledged_badges
 from tui_transformer.lab.records.run_files import RunFiles

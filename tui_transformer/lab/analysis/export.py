@@ -92,10 +92,8 @@ def _is_number(value: object) -> bool:
 def to_markdown(table: ComparisonTable) -> str:
     """A GitHub-flavoured table; no cell can end it or become anything but text."""
     markdown_cell = lambda cell, value: cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
-    heads, aligned = (
-        map(markdown_text, table.heads),
-        ("---:" if column.right_aligned else ":---" for column in table.columns),
-    )
+    heads = map(markdown_text, table.heads)
+    aligned = ("---:" if column.right_aligned else ":---" for column in table.columns)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, aligned, *_cells(table, markdown_cell)))
 
 

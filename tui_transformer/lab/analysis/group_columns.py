@@ -46,38 +46,25 @@ VARIANT = text_column(english("variant"), lambda s: s.group.name, always=True)
 TITLE = replace(VARIANT, title=english("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
 STUDY = text_column("study", lambda s: s.group.study)
 SEEDS = Column(
-    "n",
-    "n",
-    english("seeds"),
-    lambda s, b: len(s.group.counted_runs),
-    str,
-    str,
+    *("n", "n", english("seeds"), lambda s, b: len(s.group.counted_runs), str, str),
     always=True,
     spread=lambda s: s.seed_count_text,
 )
 VERDICT = text_column(
-    "verdict",
-    lambda s: s.verdict(),
+    *("verdict", lambda s: s.verdict()),
     always=True,
     localized_cell=lambda s, b: s.verdict(CURRENT_LANGUAGE),
     kind=lambda s, b: s.verdict_kind,
 )
 CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.seen))
 P_VALUE = Column(
-    *(
-        "p",
-        english("p adj."),
-        f"p ({ADJUSTED})",
-        lambda s, b: _difference_field(s, s.primary, "adjusted_p"),
-        _p,
-        _number,
-    ),
+    *("p", english("p adj."), f"p ({ADJUSTED})"),
+    *(lambda s, b: _difference_field(s, s.primary, "adjusted_p"), _p, _number),
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
 PRIMARY = text_column(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
-PER_CENT = Column(
-    "%", "Δ %", english("loss − baseline's (% of baseline)"), lambda s, b: s.loss_change(), per_cent, per_cent
-)
+CHANGE = english("loss − baseline's (% of baseline)")
+PER_CENT = Column("%", "Δ %", CHANGE, lambda s, b: s.loss_change(), per_cent, per_cent)
 PPL = english("perplexity − baseline's (% of baseline)")
 PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), per_cent, per_cent)
 RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
@@ -105,13 +92,8 @@ def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     title = measure.title.replace("_", " ")
     return Column(
-        *(
-            f"Δ{measure.key}",
-            f"Δ {title}",
-            _named(measure, "Δ {name}"),
-            lambda s, b: _difference_field(s, measure, "mean"),
-        ),
-        *(_signed, _signed),
+        *(f"Δ{measure.key}", f"Δ {title}", _named(measure, "Δ {name}")),
+        *(lambda s, b: _difference_field(s, measure, "mean"), _signed, _signed),
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.format_mean(found, sign=True),
         shown_title=f"Δ {tr(title)}",
         shown_name=_named(measure, "Δ {name}", tr),
@@ -163,19 +145,12 @@ def _of_representative(column: Column) -> Column:
 
 PARAMETERS = _averaged(FIXED_COLUMNS["params"])
 MORE_PARAMETERS = _of_representative(runs_columns.MORE_PARAMETERS)
-COST_COLUMNS = (
-    PARAMETERS,
-    MORE_PARAMETERS,
-    *(_averaged(FIXED_COLUMNS[key]) for key in ("tokens", "flops", "tok/s", "time")),
-)
+TRAINING_COLUMNS = [_averaged(FIXED_COLUMNS[key]) for key in ("tokens", "flops", "tok/s", "time")]
+COST_COLUMNS = (PARAMETERS, MORE_PARAMETERS, *TRAINING_COLUMNS)
 DERIVED_COLUMNS = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
-    "majority",
-    english("majority"),
-    english("exact match when always giving the most frequent answer (not a run)"),
-    lambda s, b: getattr(s.group.representative.majority, "share", None),
-    "{:.1%}".format,
-    _number,
+    *("majority", english("majority"), english("exact match when always giving the most frequent answer (not a run)")),
+    *(lambda s, b: getattr(s.group.representative.majority, "share", None), "{:.1%}".format, _number),
 )
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
 MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always predicting the most frequent class (not a run)"))
@@ -201,12 +176,8 @@ def expected_column(measures: Sequence[Measure]) -> Column:
     def value(standing: VariantResult, language: Language = ENGLISH) -> str:
         return outcome_summary(expectations(standing, measures), language)
 
-    return text_column(
-        english("expected"),
-        value,
-        english("outcome against expectations"),
-        localized_cell=lambda s, b: value(s, CURRENT_LANGUAGE),
-    )
+    shown = lambda s, b: value(s, CURRENT_LANGUAGE)
+    return text_column(english("expected"), value, english("outcome against expectations"), localized_cell=shown)
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
@@ -262,7 +233,7 @@ _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
 def _sentence(standing: VariantResult) -> str:
     judged, reason = standing.judgement(standing.primary), standing.family.incomparable_reason(standing.group)
     if reason is not None:
-        return ENGLISH.format_message(reason)
+        return ENGLISH.message(reason)
     return with_settings_caveat(ENGLISH.judgement(judged), judged, ENGLISH) if judged is not None else ""
 
 
@@ -287,9 +258,8 @@ def _numbers(measure: Measure) -> Iterable[Column]:
         yield _plain(f"{key} ±", f"{name}, half-width of the 95 % interval", half)
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
-            yield _plain(
-                f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_difference_field, measure=measure, what=of)
-            )
+            value = partial(_difference_field, measure=measure, what=of)
+            yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", value)
         yield _plain(f"{key} verdict", f"{name}, verdict", lambda s: getattr(s.judgement(measure), "kind", ""))
 
 

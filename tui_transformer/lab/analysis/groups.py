@@ -107,14 +107,13 @@ def why_incomparable(entry: RunEntry, baseline: RunEntry, language: Language = C
     """Return why two runs cannot be compared, in one sentence; "" if they can."""
     for run in (entry, baseline):
         if invalid_badge(run):
-            return language.format_phrase(
-                "has-badge", name=run.name, badge=invalid_badge(run), means=language.badge(invalid_badge(run)).means
-            )
+            badge = invalid_badge(run)
+            return language.phrase("has-badge", name=run.name, badge=badge, means=language.badge(badge).means)
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return ""
     _, own, others = found
-    return language.format_phrase("measures", a=entry.name, own=own, b=baseline.name, others=others)
+    return language.phrase("measures", a=entry.name, own=own, b=baseline.name, others=others)
 
 
 def unit_of(rows: "Sequence[RunEntry | VariantResult]") -> str:

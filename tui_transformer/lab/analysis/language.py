@@ -42,25 +42,25 @@ class Language:
     catalogue: NullTranslations  # of the program's English words
     words: Mapping[str, str] = field(default_factory=dict)  # those that it calls otherwise than the catalogue
 
-    def format_phrase(self, key: str, /, **values: Any) -> str:
+    def phrase(self, key: str, /, **values: Any) -> str:
         return self.phrases[key].format(**{name: self._format_value(value) for name, value in values.items()})
 
-    def format_message(self, message: LazyPhrase) -> str:
-        return self.format_phrase(message.key, **message.values)
+    def message(self, message: LazyPhrase) -> str:
+        return self.phrase(message.key, **message.values)
 
     def _format_value(self, value: Any) -> Any:
         if isinstance(value, LazyPhrase):
-            return self.format_message(value)
-        return self.translate_term(value) if isinstance(value, Term) else value
+            return self.message(value)
+        return self.translate(value) if isinstance(value, Term) else value
 
-    def translate_term(self, english: str) -> str:
+    def translate(self, english: str) -> str:
         """Translate one of the program's words; user-given names are never looked up."""
         return self.words.get(english) or self.catalogue.gettext(english) if english else ""
 
     def badge(self, name: str) -> Badge:
         """Return a badge's meaning in this language."""
         known = badge(name)
-        return replace(known, means=self.translate_term(known.means), advice=self.translate_term(known.advice))
+        return replace(known, means=self.translate(known.means), advice=self.translate(known.advice))
 
     def judgement(self, found: "Judgement", form: str = "judged") -> str:
         """Return a verdict in words; `brief` where its numbers are shown beside it."""
@@ -76,7 +76,7 @@ class Language:
 
     def format_count(self, key: str, n: int, /, **values: Any) -> str:
         """Return a phrase with a number: `KEY.one` for 1, else `KEY`."""
-        return self.format_phrase(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
+        return self.phrase(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
 
 
 def read_phrases(file: Path) -> tuple[dict[str, str], dict[str, str]]:

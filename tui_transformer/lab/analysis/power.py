@@ -39,4 +39,4 @@ def power_sentence(seeds: int, variants: int, sd: float | None = None, language:
         return ""
     size = detectable_difference(seeds, variants)
     key, nats = ("power", "") if sd is None else ("power.known", LAST.format_value(size * sd))
-    return language.format_phrase(key, n=seeds, size=f"{size:.1f}", nats=nats)
+    return language.phrase(key, n=seeds, size=f"{size:.1f}", nats=nats)

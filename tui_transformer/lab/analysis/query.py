@@ -32,12 +32,7 @@ from tui_transformer.lab.records.badges import BADGES
 R = TypeVar("R")  # a run or a variant
 LONGEST = 1000  # characters of a filter
 UNSET = "none"
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "%": 0.01, "s": 1.0, "min": 60.0, "h": 3600.0}
 _NUMBER = re.compile(r"([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(k|min|m|g|t|%|s|h)?\Z", re.IGNORECASE)
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)\Z")
@@ -77,10 +72,8 @@ def parse(text: str, entries: Sequence[RunEntry] = ()) -> Query:
 
 def parse_partial(text: str, known: "FilterKeys") -> tuple[Query, str]:
     """Parse a filter still being typed: the terms before the first mistake, and one sentence about that."""
-    if len(text) > LONGEST:
-        return Query(), tr(
-            "a filter can have at most {longest:,} characters; this one has {n:,}", longest=LONGEST, n=len(text)
-        )
+    if (n := len(text)) > LONGEST:
+        return Query(), tr("a filter can have at most {longest:,} characters; this one has {n:,}", longest=LONGEST, n=n)
     terms: list[tuple[str, Matches]] = []
     at = 0
     while at < len(text):
@@ -127,13 +120,8 @@ def _term(text: str, at: int, known: "FilterKeys") -> tuple[Matches, int]:
 
         return has, word.end()
     if not key:
-        raise InputError(
-            tr(
-                "{text}: needs a key before it, e.g. loss{sign}1.3",
-                text=text[at : sign.end()].strip(),
-                sign=sign[1],
-            )
-        )
+        shown = text[at : sign.end()].strip()
+        raise InputError(tr("{text}: needs a key before it, e.g. loss{sign}1.3", text=shown, sign=sign[1]))
     value = _WORD.match(text, sign.end())
     if value is None:
         raise InputError(tr("{key}{sign}: needs a value after {sign}", key=key, sign=sign[1]))
@@ -165,24 +153,16 @@ def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
 
         return _not(has) if sign == "!=" else has
     column = known.column(key)
+    name = column.key
     if sign in COMPARE:
         if not column.right_aligned and not column.config_key:
-            raise InputError(
-                tr(
-                    "{key} is text: write {key}={value}, or {key}:{value} to match part of it",
-                    key=column.key,
-                    value=value,
-                )
-            )
+            why = tr("{key} is text: write {key}={value}, or {key}:{value} to match part of it", key=name, value=value)
+            raise InputError(why)
         if size is None:
-            raise InputError(
-                tr(
-                    "{key}{sign}{value}: {sign} needs a number, e.g. 1.3, 10k or 50%",
-                    key=column.key,
-                    sign=sign,
-                    value=value,
-                )
+            why = tr(
+                "{key}{sign}{value}: {sign} needs a number, e.g. 1.3, 10k or 50%", key=name, sign=sign, value=value
             )
+            raise InputError(why)
         compare, limit = COMPARE[sign], size
         return lambda e, b: (own := comparable_number(column.value(e, b))) is not None and compare(own, limit)
     if sign == ":":

@@ -30,13 +30,13 @@ EXPLORATORY = 5  # seeds below which a study is a first look
 
 def conclusion_sentences(answer: StudyConclusion, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """The whole conclusion, fit for a report: what differs, what does not count, and what it says nothing about."""
-    say, measure, family = language.format_phrase, answer.measure, answer.family
+    say, measure, family = language.phrase, answer.measure, answer.family
     by_kind: dict[str, list[VariantResult]] = {}
     excluded = []
     for result in answer.results:
         reason, judged = family.incomparable_reason(result.group), result.judgement(measure)
         if reason is not None:
-            excluded.append(say("bracketed", text=result.name, facts=language.format_message(reason)))
+            excluded.append(say("bracketed", text=result.name, facts=language.message(reason)))
         elif judged is not None and judged.kind == "nothing":
             excluded.append(say("bracketed", text=result.name, facts=language.judgement(judged, "brief")))
         elif judged is not None:
@@ -53,12 +53,10 @@ def conclusion_sentences(answer: StudyConclusion, language: Language = CURRENT_L
         clauses.append(say("answer.inconclusive", names=names, baseline=baseline, seeds=seeds))
     if clauses:
         text = say("join.semicolon").join(clauses)
-        on = text if measure is LAST else say("answer.on", measure=language.translate_term(measure.name), text=text)
+        on = text if measure is LAST else say("answer.on", measure=language.translate(measure.name), text=text)
         yield say("answer", text=on)
     beside = [(result.name, pair) for result in unsettled if (pair := result.difference(measure)) is not None]
-    clear = {
-        name: pair.comparison_count for name, pair in beside if pair.half is not None and abs(pair.mean) > pair.half
-    }
+    clear = {name: d.comparison_count for name, d in beside if d.half is not None and abs(d.mean) > d.half}
     if clear and max(clear.values()) > 1:
         compared = f"{max(clear.values()):,}"
         yield language.format_count("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
@@ -85,9 +83,8 @@ def conclusion_sentences(answer: StudyConclusion, language: Language = CURRENT_L
     if any(run.live or run.state == "queued" for run in runs):
         planned = sum(result.planned for result in answer.results)
         yield say("answer.unfinished", n=sum(run.state == "finished" for run in runs), total=planned)
-    counted = [
-        run for result in answer.results if not result.why_incomparable for run in result.group.counted_runs.values()
-    ]
+    groups = [result.group for result in answer.results if not result.why_incomparable]
+    counted = [run for group in groups for run in group.counted_runs.values()]
     falling, steps = sum(FALLING in run.badges for run in counted), {run.last_step for run in counted}
     if falling:
         key = "answer.falling" if falling == len(counted) else "answer.falling.some"
@@ -98,26 +95,26 @@ def conclusion_sentences(answer: StudyConclusion, language: Language = CURRENT_L
 
 def _listed(names: Sequence[str], language: Language) -> str:
     if len(names) > LONGEST_LIST:
-        names = [*names[: LONGEST_LIST - 1], language.format_phrase("answer.more", n=len(names) - LONGEST_LIST + 1)]
+        names = [*names[: LONGEST_LIST - 1], language.phrase("answer.more", n=len(names) - LONGEST_LIST + 1)]
     return language.join_list(names)
 
 
 def verdict_sentence(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> str:
     """Return the conclusion about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
-    say, seeds, reason = language.format_phrase, standing.seeds_text(language), family.incomparable_reason(group)
+    say, seeds, reason = language.phrase, standing.seeds_text(language), family.incomparable_reason(group)
     if family.baseline is None:
         return say("bracketed", text=say("no-baseline"), facts=seeds)
     if standing.is_baseline:
         return say("bracketed", text=say("baseline"), facts=seeds)
     if reason is not None:
-        return say("bracketed", text=language.format_message(reason), facts=seeds)
+        return say("bracketed", text=language.message(reason), facts=seeds)
     measure = standing.primary
     judged, found = standing.judgement(measure), standing.difference(measure)
     words = _with_unit(measure, judged, language) if judged is not None else say("no-loss")
     words = with_settings_caveat(words, judged, language)
     if measure is not LAST:
-        words = say("name", name=language.translate_term(measure.name), text=words)
+        words = say("name", name=language.translate(measure.name), text=words)
     if found is None:
         return say("bracketed", text=words, facts=seeds)
     facts = [seeds if standing.planned != found.n else language.format_count("seeds", found.n)]
@@ -130,7 +127,7 @@ def verdict_sentence(standing: VariantResult, language: Language = CURRENT_LANGU
 
 def evidence_sentence(standing: VariantResult) -> str:
     """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
-    found, say, facts = standing.difference(standing.primary), CURRENT_LANGUAGE.format_phrase, []
+    found, say, facts = standing.difference(standing.primary), CURRENT_LANGUAGE.phrase, []
     if found is None or standing.family.incomparable_reason(standing.group) is not None:
         return ""
     if found.adjusted_p is not None:
@@ -148,7 +145,7 @@ def _p(p: float) -> str:
 
 def more_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What to know besides the verdict."""
-    group, baseline, say = standing.group, standing.family.baseline, language.format_phrase
+    group, baseline, say = standing.group, standing.family.baseline, language.phrase
     if baseline is None or standing.is_baseline:
         return
     if group.invalid_badge or baseline.invalid_badge or INERT in group.badges:
@@ -184,12 +181,12 @@ def more_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAG
 
 def expectation_sentence(found: Expectation, language: Language = CURRENT_LANGUAGE) -> str:
     """`recall worse: as expected (near recall: worse by 51.3 …)`."""
-    say = language.format_phrase
-    what = say("the-loss") if found.what == LOSS.key else language.translate_term(found.what)
+    say = language.phrase
+    what = say("the-loss") if found.what == LOSS.key else language.translate(found.what)
     key = "expected.unknown" if found.outcome == UNKNOWN_BEFOREHAND else "expected"
     head = say(key, what=what, said=Term(found.expected), outcome=Term(found.outcome))
     came = [(measure, _with_unit(measure, judged, language)) for measure, judged in found.judgements]
-    told = [text if m is LAST else say("name", name=language.translate_term(m.name), text=text) for m, text in came]
+    told = [text if m is LAST else say("name", name=language.translate(m.name), text=text) for m, text in came]
     facts = say("join.semicolon").join(told) if told else say("expected.nothing")
     return say("bracketed", text=head, facts=facts)
 
@@ -199,7 +196,7 @@ def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
     text = language.judgement(judged)
     counts_seeds = not {";", "；"}.isdisjoint(text)
     points = measure.is_share and not counts_seeds and any(character.isdigit() for character in text)
-    return language.format_phrase("points", text=text) if points else text
+    return language.phrase("points", text=text) if points else text
 
 
 def probe_sentence(standing: VariantResult, measure: Measure) -> str:
@@ -212,48 +209,45 @@ def outcome_counts(found: Sequence[Expectation], language: Language = CURRENT_LA
     known = [e.outcome for e in found if e.outcome != UNKNOWN_BEFOREHAND]
     right, wrong = known.count(AS_EXPECTED), known.count(NOT_AS_EXPECTED)
     unknown = len(found) - len(known)
-    counts = language.format_phrase(
-        "counts", right=right, known=len(known), wrong=wrong, open=len(known) - right - wrong
-    )
-    return counts + (language.format_phrase("counts.unknown", n=unknown) if unknown else "")
+    counts = language.phrase("counts", right=right, known=len(known), wrong=wrong, open=len(known) - right - wrong)
+    return counts + (language.phrase("counts.unknown", n=unknown) if unknown else "")
 
 
 def notes(standings: Sequence[VariantResult], language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What the table's numbers mean; shown once below it."""
     families = list(dict.fromkeys(s.family for s in standings))
-    yield language.format_phrase("note.interval")
+    say = language.phrase
+    yield say("note.interval")
     if any(measure.is_share for s in standings for measure in s.family.measures):
-        yield language.format_phrase("note.shares")
-    compared = max(
-        (found.comparison_count for s in standings if (found := s.difference(s.primary)) is not None), default=1
-    )
+        yield say("note.shares")
+    differences = (s.difference(s.primary) for s in standings)
+    compared = max((found.comparison_count for found in differences if found is not None), default=1)
     if compared > 1:
-        names = dict.fromkeys(language.translate_term(family.primary.name) for family in families)
-        yield language.format_phrase("note.corrected", n=compared, primary=language.join_list(names))
+        names = dict.fromkeys(language.translate(family.primary.name) for family in families)
+        yield language.phrase("note.corrected", n=compared, primary=language.join_list(names))
     if any(family.has_other_tokens for family in families):
-        yield language.format_phrase("note.tokens")
+        yield language.phrase("note.tokens")
     most = max((len(s.group.counted_runs) for s in standings), default=0)
     if 1 < most < EXPLORATORY:
-        yield language.format_phrase("note.exploratory", n=most)
+        yield language.phrase("note.exploratory", n=most)
     if any(family.baseline is not None for family in families):
-        yield language.format_phrase("note.handed-in")
+        yield language.phrase("note.handed-in")
     if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):
-        yield language.format_phrase("note.bleu")
+        yield language.phrase("note.bleu")
     earlier = [run.study.stage for s in standings for run in s.group.earlier_stages if run.study is not None]
     if earlier:
-        yield language.format_phrase(
-            "note.stages", stages=language.phrases["list.comma"].join(dict.fromkeys(earlier)), n=len(earlier)
-        )
+        stages = language.phrases["list.comma"].join(dict.fromkeys(earlier))
+        yield say("note.stages", stages=stages, n=len(earlier))
     for one in majorities(run for s in standings for run in s.runs):
         key = "note.majority" if one.score == EXACT_MATCH else "note.majority.class"
-        yield language.format_phrase(key, name=one.name, share=f"{one.share:.1%}")
+        yield language.phrase(key, name=one.name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.name for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun]
         if waiting:
-            yield language.format_phrase("note.not-begun", names=language.format_phrase("join.comma").join(waiting))
+            yield language.phrase("note.not-begun", names=language.phrase("join.comma").join(waiting))
         if family.file.problem:
-            yield language.format_phrase("note.unread", why=family.file.problem)
+            yield language.phrase("note.unread", why=family.file.problem)
 
 
 def bleu_noise_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
@@ -275,7 +269,7 @@ def bleu_noise_sentences(standing: VariantResult, language: Language = CURRENT_L
         found = paired_bootstrap(list(ours.references), *outputs, "".join(languages[1:]))
         n = found.n
         each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
-        said.append(language.format_phrase("sentences.seed", **each))
+        said.append(language.phrase("sentences.seed", **each))
     if said:
-        told = language.format_phrase("join.semicolon").join(said)
-        yield language.format_phrase("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)
+        told = language.phrase("join.semicolon").join(said)
+        yield language.phrase("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)

@@ -207,26 +207,18 @@ def against_baseline(
     level; all others share the rest equally. A significant comparison passes its share on to the rest. If the
     primary measure was not scored, all have equal weight.
     """
-    found = {
-        measure: {
-            name: pair
-            for name, own in variants.items()
-            if (pair := paired_difference(own, baseline[measure])) is not None
-        }
-        for measure, variants in study.items()
-    }
-    p = {  # one seed gives none
-        (measure, name): 1.0 if pair.p is None else pair.p
-        for measure, pairs in found.items()
-        for name, pair in pairs.items()
-        if pair.half is not None
-    }
+    found: dict[str, dict[Key, PairedDifference]] = {}
+    for measure, variants in study.items():
+        pairs = {name: paired_difference(own, baseline[measure]) for name, own in variants.items()}
+        found[measure] = {name: pair for name, pair in pairs.items() if pair is not None}
+    each = [(measure, name, pair) for measure, variants in found.items() for name, pair in variants.items()]
+    # One seed gives none.
+    p = {(measure, name): 1.0 if pair.p is None else pair.p for measure, name, pair in each if pair.half is not None}
     first = sum(measure == primary for measure, _ in p)
     others = len(p) - first
-    weights = {
-        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else 1.0 / len(p)
-        for key in p
-    }
+    weights = dict.fromkeys(p, 1.0 / max(1, len(p)))
+    if first and others:
+        weights = {key: PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others for key in p}
     for (measure, name), adjusted in holm(p, weights).items():
         pair = found[measure][name]
         both_looks = None if pair.p is None else min(1.0, LOOKS * adjusted)

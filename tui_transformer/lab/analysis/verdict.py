@@ -65,9 +65,9 @@ def verdict(entry: RunEntry, baseline: RunEntry | None, language: Language = ENG
     if entry.path == baseline.path:
         return BASELINE
     if entry.state == NO_RUN:
-        return language.translate_term(NO_RUN)
+        return language.translate(NO_RUN)
     reason = _why_not_judged(entry, baseline)
-    return language.format_message(reason) if reason is not None else brief_verdict(_judged(entry, baseline), language)
+    return language.message(reason) if reason is not None else brief_verdict(_judged(entry, baseline), language)
 
 
 def verdict_kind(entry: RunEntry, baseline: RunEntry | None) -> str:
@@ -115,7 +115,7 @@ def brief_verdict(judgement: Judgement | None, language: Language = CURRENT_LANG
 def with_settings_caveat(text: str, judged: Judgement | None, language: Language = CURRENT_LANGUAGE) -> str:
     """Add to a verdict in words that it holds at these settings: tuning might overturn it."""
     decided = judged is not None and judged.kind in ("better", "worse", "same")
-    return language.format_phrase("at-settings", text=text) if decided else text
+    return language.phrase("at-settings", text=text) if decided else text
 
 
 @lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
@@ -128,9 +128,8 @@ def scores_of(group: VariantRuns, measure: Measure) -> SeedScores:
     found = {seed: value for seed, run in group.counted_runs.items() if (value := run.value(measure)) is not None}
     asked = [group.counted_runs[seed].places.get(measure.key) for seed in found] if measure.is_share else []
     known = [n for n in asked if n is not None]
-    return SeedScores(
-        tuple(found.items()), measure.is_share, min(known) if known and len(known) == len(asked) else None
-    )
+    places = min(known) if known and len(known) == len(asked) else None
+    return SeedScores(tuple(found.items()), measure.is_share, places)
 
 
 class VariantFamily:
@@ -164,20 +163,16 @@ class VariantFamily:
                 return LazyPhrase(key, {"whose": whose, "n": len(one.runs)})
             return LazyPhrase("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
         reason = other_measure_reason(group.representative, baseline.representative)
-        return (
-            LazyPhrase("no.other", {"what": reason})
-            if reason is not None and not self.only_bytes_comparable(group)
-            else None
-        )
+        other = reason is not None and not self.only_bytes_comparable(group)
+        return LazyPhrase("no.other", {"what": reason}) if other else None
 
     def only_bytes_comparable(self, group: VariantRuns) -> bool:
         """Return whether a variant has other tokens than the baseline, so that only bits per byte compare them."""
         if group.path not in self._by_bytes:
-            baseline = self.baseline
-            both = baseline is not None and bool(group.counted_runs and baseline.counted_runs)
-            self._by_bytes[group.path] = (
-                both and baseline is not None and only_bytes_comparable(group.representative, baseline.representative)
-            )
+            baseline, found = self.baseline, False
+            if baseline is not None and group.counted_runs and baseline.counted_runs:
+                found = only_bytes_comparable(group.representative, baseline.representative)
+            self._by_bytes[group.path] = found
         return self._by_bytes[group.path]
 
     @cached_property
@@ -216,12 +211,9 @@ class VariantFamily:
         if baseline is None:
             return {}
         compared = [group for group in self.groups if group is not baseline and self.incomparable_reason(group) is None]
+        by_loss = [group for group in compared if not self.only_bytes_comparable(group)]
         study = {
-            m.key: {
-                group.path: scores_of(group, m)
-                for group in compared
-                if m is BITS_PER_BYTE or not self.only_bytes_comparable(group)
-            }
+            m.key: {group.path: scores_of(group, m) for group in (compared if m is BITS_PER_BYTE else by_loss)}
             for m in self.measures
         }
         return against_baseline(study, {m.key: scores_of(baseline, m) for m in self.measures}, self.primary.key)
@@ -229,11 +221,9 @@ class VariantFamily:
     @cached_property
     def ranks(self) -> Mapping[Path, int]:
         """Each one's rank by mean last loss, from 1, among those comparable with the baseline."""
-        held = [
-            g
-            for g in self.groups
-            if self.baseline is not None and self.incomparable_reason(g) is None and not self.only_bytes_comparable(g)
-        ]
+        if self.baseline is None:
+            return {}
+        held = [g for g in self.groups if not (self.incomparable_reason(g) or self.only_bytes_comparable(g))]
         known = {group.path: scores_of(group, LAST) for group in held}
         ordered = sorted((path for path, s in known.items() if s.by_seed), key=lambda path: _mean(known[path]).mean)
         return {path: i for i, path in enumerate(ordered, 1)}
@@ -304,12 +294,10 @@ class VariantResult:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
         count, total = len(self.group.counted_runs), self.planned
         left = Counter(self.group.exclusion_reasons.values()).items()
-        why = [language.format_phrase("seeds.left-out", n=number, why=Term(reason)) for reason, number in left]
-        why += [language.format_phrase("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
-        said = (
-            language.format_phrase("seeds.of", n=count, total=total) if why else language.format_count("seeds", count)
-        )
-        return language.format_phrase("join.semicolon").join([said, *why])
+        why = [language.phrase("seeds.left-out", n=number, why=Term(reason)) for reason, number in left]
+        why += [language.phrase("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
+        said = language.phrase("seeds.of", n=count, total=total) if why else language.format_count("seeds", count)
+        return language.phrase("join.semicolon").join([said, *why])
 
     @property
     def is_baseline(self) -> bool:
@@ -349,7 +337,7 @@ class VariantResult:
     def why_incomparable(self) -> str:
         """Why it is not compared with the baseline; "" if it is."""
         found = self.family.incomparable_reason(self.group)
-        return CURRENT_LANGUAGE.format_message(found) if found is not None else ""
+        return CURRENT_LANGUAGE.message(found) if found is not None else ""
 
     @property
     def rank(self) -> int | None:
@@ -360,11 +348,7 @@ class VariantResult:
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.incomparable_reason(self.group)
-        return (
-            language.format_message(reason)
-            if reason is not None
-            else brief_verdict(self.judgement(self.primary), language)
-        )
+        return language.message(reason) if reason is not None else brief_verdict(self.judgement(self.primary), language)
 
     @property
     def verdict_kind(self) -> str:
@@ -423,9 +407,8 @@ class VariantEvaluator:
                 before = {result.path: result for result in old[2]} if old is not None else {}
                 made = [VariantResult(group, family) for group in ordered]
                 # An equal older one's derived values still hold.
-                same = (
-                    b if (b := before.get(one.path)) is not None and one.has_same_results(b) else one for one in made
-                )
+                pairs = ((one, before.get(one.path)) for one in made)
+                same = (b if b is not None and one.has_same_results(b) else one for one, b in pairs)
                 old = now, file, tuple(same)
             self._kept[key] = old
             found += old[2]
@@ -467,8 +450,6 @@ def outcome_summary(found: Sequence[Expectation], language: Language = ENGLISH) 
     counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, UNKNOWN_BEFOREHAND)}
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
-        return language.translate_term(present[0][0])
-    words = (
-        language.format_phrase("counts.of", n=n, outcome=Term(what.removesuffix(" beforehand"))) for what, n in present
-    )
-    return language.format_phrase("join.comma").join(words)
+        return language.translate(present[0][0])
+    words = (language.phrase("counts.of", n=n, outcome=Term(what.removesuffix(" beforehand"))) for what, n in present)
+    return language.phrase("join.comma").join(words)

@@ -74,7 +74,7 @@ def _stacks(model: ModelConfig, width: int) -> Iterator[RowParts]:
         for box in above:
             rows += _box_rows(box, STREAM, width)
         rows += _box_rows(
-            Box(said.format_phrase("diagram.out") if reads != "source" else tr("to the decoder"), ""), STREAM, width
+            Box(said.phrase("diagram.out") if reads != "source" else tr("to the decoder"), ""), STREAM, width
         )
         rows[-1] = ("▴", rows[-1][1])
         top = max(at for at, (lines, _) in enumerate(rows) if lines.startswith("┃"))

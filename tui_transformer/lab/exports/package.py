@@ -136,13 +136,11 @@ def _prove(folder: Path, name: str, steps: int) -> None:
     except subprocess.TimeoutExpired as error:
         failed, said = True, str(error)
     if failed:
-        raise InputError(
-            tr(
-                "export --to package: the program for {name} does not train the same model: {said}",
-                name=name,
-                said=clean_line(said[:300]),
-            )
+        said = clean_line(said[:300])
+        why = tr(
+            "export --to package: the program for {name} does not train the same model: {said}", name=name, said=said
         )
+        raise InputError(why)
     for path in out.iterdir():
         path.unlink()
     out.rmdir()
@@ -269,9 +267,8 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
     attempts = run.environment.attempts
     corpus = CORPORA.get(task.corpus.name)
     machine = attempts[-1] if attempts else None
-    even = (
-        not run.config.trains_on_rows and program_facts(task, run.config).boundary is None
-    )  # whether steps have as many targets each
+    # Whether steps have as many targets each.
+    even = not run.config.trains_on_rows and program_facts(task, run.config).boundary is None
     own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
     return render_template(
         "exports",

@@ -113,11 +113,9 @@ def refusal(config: RunConfig) -> str | None:
     for key, value in values.items():
         if key in COVERED:
             if key not in idle and value not in COVERED[key]:
+                known = join_or(map(str, COVERED[key]))
                 return tr(
-                    "export --to package supports {key} = {known}, not {value}",
-                    key=key,
-                    known=join_or(map(str, COVERED[key])),
-                    value=value,
+                    "export --to package supports {key} = {known}, not {value}", key=key, known=known, value=value
                 )
         elif not _is_supported(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
             return tr("export --to package does not support {key} = {value}", key=key, value=value)
@@ -225,12 +223,8 @@ def program_files(config: RunConfig, read: ProgramFacts) -> dict[str, str]:
         "between": read.between,
         "temperature": config.generation.temperature,
     }
-    templates = {
-        "model": "model",
-        "data": "rows" if config.trains_on_rows else "data",
-        "train": "train",
-        "plot": "plot",
-    }
+    rows = "rows" if config.trains_on_rows else "data"
+    templates = {"model": "model", "data": rows, "train": "train", "plot": "plot"}
     if not masked:
         templates["sample"] = "sample_rows" if config.trains_on_rows else "sample"
     files = {f"src/{name}.py": _tidy(_render(f"{found}.py.j2", given)) for name, found in templates.items()}

@@ -86,25 +86,24 @@ class ReportContext:
 
     # Its words
 
-    def format_phrase(self, key: str, /, **values: Any) -> str:
-        return self.language.format_phrase(key, **values)
+    def phrase(self, key: str, /, **values: Any) -> str:
+        return self.language.phrase(key, **values)
 
     def sentences(self, parts: Iterable[str]) -> str:
-        return self.format_phrase("join.sentence").join(part for part in parts if part)
+        return self.phrase("join.sentence").join(part for part in parts if part)
 
     def bracketed(self, text: str, facts: str) -> str:
         """`text (facts)`; the text alone without facts."""
-        return self.format_phrase("bracketed", text=text, facts=facts) if facts else text
+        return self.phrase("bracketed", text=text, facts=facts) if facts else text
 
     def names(self, standings: Iterable[VariantResult]) -> str:
         return self.language.join_list(map(self.name, standings))
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Return a table's headings; a measure without a phrase is headed by its name."""
-        phrases, word = self.language.phrases, self.language.translate_term
+        phrases, word = self.language.phrases, self.language.translate
         return tuple(
-            self.format_phrase(f"head.{key}") if f"head.{key}" in phrases else word(MEASURES_BY_KEY[key].name)
-            for key in keys
+            self.phrase(f"head.{key}") if f"head.{key}" in phrases else word(MEASURES_BY_KEY[key].name) for key in keys
         )
 
 

@@ -46,14 +46,14 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
             found[kind].setdefault((formula.latex, formula.what), (formula, []))[1].append(name)
     for formula, names in (having for same_kind in found.values() for having in same_kind.values()):
         if len(names) < len(variants):
-            what = language.format_phrase("formula.of", what=formula.what, names=language.join_list(names))
+            what = language.phrase("formula.of", what=formula.what, names=language.join_list(names))
             formula = replace(formula, what=what)
         yield formula
     if config.task.uses("model.classes", config):
-        yield Formula(language.format_phrase("formula.loss.class"), CLASS_LOSS)
+        yield Formula(language.phrase("formula.loss.class"), CLASS_LOSS)
         return
     context = "source" if config.model.architecture == "encoder-decoder" else "past"
-    yield Formula(language.format_phrase(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
+    yield Formula(language.phrase(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
 
 
 def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula]]:
@@ -67,36 +67,29 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     for (kind, formula), layers in alike.items():
         what = formula.what
         if len(layers) < m.n_layers:
-            which = language.format_phrase(
-                "formula.layers" if len(layers) > 1 else "formula.layer", which=layer_ranges(sorted(layers))
-            )
-            what = language.format_phrase("formula.of", what=what, names=which)
+            key = "formula.layers" if len(layers) > 1 else "formula.layer"
+            which = language.phrase(key, which=layer_ranges(sorted(layers)))
+            what = language.phrase("formula.of", what=what, names=which)
         yield kind, replace(formula, what=what)
     steps = [(len(places), self_attention(layer).reach(1)) for layer, places in m.layer_kinds(m.n_layers)]
     if (reached := reach_of(m)) is not None:
         sum_ = " + ".join(rf"{n} \cdot {step}" for n, step in steps)
         general = rf"L \cdot {steps[0][1]} = " if len(steps) == 1 else ""
         reach = rf"\text{{reach}} = {general}{sum_} = {reached}"
-        yield "reach", Formula(language.format_phrase("formula.reach"), reach)
+        yield "reach", Formula(language.phrase("formula.reach"), reach)
     if latex := norm.formula(m):
         yield "norm", Formula(norm.title[code], latex, norm.citation)
 
     # What a sublayer f does to the stream.
     wrap = (lambda x: f"{norm.symbol}({x})") if norm.symbol else (lambda x: x)
     past = "x + " if m.residual else ""
-    sum_ = {
-        "pre": rf"{past}f({wrap('x')})",
-        "post": wrap(past + "f(x)"),
-        "sandwich": past + wrap(rf"f({wrap('x')})"),
-    }[m.norm_placement]
+    sums = {"pre": rf"{past}f({wrap('x')})", "post": wrap(past + "f(x)"), "sandwich": past + wrap(rf"f({wrap('x')})")}
     placed = m.norm_placement if norm.symbol else "none"
     if not m.parallel:  # whose own formula is the layer's
-        yield "layer", Formula(language.format_phrase(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
+        yield "layer", Formula(language.phrase(f"formula.layer.{placed}"), rf"x \leftarrow {sums[m.norm_placement]}")
     inside = ACTIVATIONS[m.activation].formula(m)
-    yield (
-        "feed-forward",
-        Formula(language.format_phrase("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI),
-    )
+    feed_forward = rf"\operatorname{{FFN}}(x) = {inside}"
+    yield "feed-forward", Formula(language.phrase("formula.feed-forward"), feed_forward, VASWANI)
     for row in active_parts(m).values():
         yield "part", Formula(row.title[code], row.formula(m), row.citation)
 
@@ -113,7 +106,7 @@ def _of_layer(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
         paper = "" if attention.citation == VASWANI else attention.citation
         yield "visible", Formula(attention.visible_title[code], _seen(m, m.causal), paper)
         if m.architecture == "encoder-decoder":  # the encoder of two stacks is never causal
-            title = language.format_phrase("formula.visible-source")
+            title = language.phrase("formula.visible-source")
             yield "visible-source", Formula(title, _seen(m, False).replace("T", "T_s"))
     if latex := position.formula(m):
         yield "position", Formula(position.title[code], latex, position.citation)

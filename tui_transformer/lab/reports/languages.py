@@ -17,5 +17,5 @@ def load_report_language(code: str) -> Language:
     """Return one of `LANGUAGES`."""
     base = comparison.load_language(code)
     phrases, words = comparison.read_phrases(Path(__file__).parent / "phrases" / f"{code}.toml")
-    aims = {name: base.translate_term(task.aim) for name, task in TASKS.items()}
+    aims = {name: base.translate(task.aim) for name, task in TASKS.items()}
     return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **aims, **words})

@@ -88,7 +88,7 @@ class PaperPhrases:
     sentences: Mapping[str, str]  # with named gaps
     prose: Mapping[str, str]  # with formulas between dollars
 
-    def format_phrase(self, key: str, /, **values: object) -> str:
+    def phrase(self, key: str, /, **values: object) -> str:
         return self.sentences[key].format(**values)
 
     def prose_paragraph(self, key: str) -> Paragraph:
@@ -113,10 +113,8 @@ def paper_phrases(code: str) -> PaperPhrases:
 @cache
 def pseudocode() -> Mapping[str, Mapping[str, str]]:
     """Return the pseudocode of each scheme by setting and name, and of each part under `PARTS`."""
-    return {
-        key: {name: text.strip("\n") for name, text in rows.items()}
-        for key, rows in _read_toml("pseudocode.toml").items()
-    }
+    found = _read_toml("pseudocode.toml").items()
+    return {key: {name: text.strip("\n") for name, text in rows.items()} for key, rows in found}
 
 
 @cache
@@ -164,15 +162,13 @@ def compile_pdf(files: Mapping[str, bytes], code: str) -> bytes | None:
 
 def paper_document(context: ReportContext, package: Package) -> Document:
     """Return the report of a single run, with the sections of a course sheet."""
-    run, say = context.representative.group.representative, paper_phrases(context.language.code).format_phrase
+    run, say = context.representative.group.representative, paper_phrases(context.language.code).phrase
     config = config_of(run)
     assert config is not None  # its package was refused otherwise
-    blocks: list[Block] = [
-        VerdictParagraph((say("declaration", version=version(), name=run.name),)),
-        Paragraph((say("author"),)),
-    ]
+    declaration = say("declaration", version=version(), name=run.name)
+    blocks: list[Block] = [VerdictParagraph((declaration,)), Paragraph((say("author"),))]
     if context.language is not context.picture_language:
-        blocks.append(Paragraph((context.format_phrase("figures-in-english"),)))
+        blocks.append(Paragraph((context.phrase("figures-in-english"),)))
     for section in (_introduction, _related, _architecture, _implementation, _setup, _results, _repeat, _conclusion):
         blocks += section(context, config, package)
     blocks.append(Heading(say("section.references")))
@@ -181,36 +177,27 @@ def paper_document(context: ReportContext, package: Package) -> Document:
     blocks += made_with(context)
     numbered = (context.language.phrases["numbered.figure"], context.language.phrases["numbered.table"])
     subtitle = context.language.format_count("subtitle", 1, corpora=context.language.join_list(context.corpora))
-    title = say("title", name=run.name)
-    return Document(
-        title,
-        subtitle,
-        context.format_phrase("html-language"),
-        context.format_phrase("contents"),
-        *numbered,
-        tuple(blocks),
-    )
+    words = context.phrase("html-language"), context.phrase("contents"), *numbered
+    return Document(say("title", name=run.name), subtitle, *words, tuple(blocks))
 
 
 def _introduction(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, run = paper_phrases(context.language.code), context.representative.group.representative
-    yield Heading(own.format_phrase("section.introduction"))
+    yield Heading(own.phrase("section.introduction"))
     yield own.prose_paragraph("introduction.1")
     yield own.prose_paragraph("introduction.2")
-    yield Heading(own.format_phrase("section.goals"), 2)
+    yield Heading(own.phrase("section.goals"), 2)
     parameters = f"{run.parameters:,}" if run.parameters is not None else "?"
     goals = (
-        own.format_phrase("goal.size", kind=_kind(context, config), parameters=parameters),
-        own.format_phrase(
-            "goal.run", corpus=context.language.join_list(context.corpora), steps=f"{config.train.steps:,}"
-        ),
-        own.format_phrase("goal.repeat", seed=config.seed),
+        own.phrase("goal.size", kind=_kind(context, config), parameters=parameters),
+        own.phrase("goal.run", corpus=context.language.join_list(context.corpora), steps=f"{config.train.steps:,}"),
+        own.phrase("goal.repeat", seed=config.seed),
     )
     yield Bullets(tuple((goal,) for goal in goals))
 
 
 def _kind(context: ReportContext, config: RunConfig) -> str:
-    return context.format_phrase(f"model.{config.model.architecture}")
+    return context.phrase(f"model.{config.model.architecture}")
 
 
 def _chosen(config: RunConfig) -> dict[str, list[str]]:
@@ -228,38 +215,31 @@ def _chosen(config: RunConfig) -> dict[str, list[str]]:
 
 def _related(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, language = paper_phrases(context.language.code), context.language
-    yield Heading(own.format_phrase("section.related"))
+    yield Heading(own.phrase("section.related"))
     yield own.prose_paragraph("related.1")
     items: list[Spans] = []
     for key, names in _chosen(config).items():
-        kind = own.format_phrase(f"kind.{key}")
+        kind = own.phrase(f"kind.{key}")
         for name in names:
             if (row := SCHEMES[key][name]).citation:
                 items.append((_about(own, language, context.bracketed(kind, name), row, row.sentence),))
     for name, part in active_parts(config.model).items():
         value = getattr(config.model, name)
         sentence = part.options.get(value, part.sentence) if isinstance(value, str) else part.sentence
-        items.append((_about(own, language, language.translate_term(part.display_name), part, sentence),))
+        items.append((_about(own, language, language.translate(part.display_name), part, sentence),))
     yield Bullets(tuple(items))
     others = []
     for key, names in _chosen(config).items():
         rows = {name: row for name, row in SCHEMES[key].items() if name not in names and row.citation}
-        said = [own.format_phrase("other", name=name, citation=row.citation) for name, row in rows.items()]
+        said = [own.phrase("other", name=name, citation=row.citation) for name, row in rows.items()]
         if said:
-            others.append(
-                (
-                    own.format_phrase(
-                        "related.others", kind=own.format_phrase(f"kind.{key}"), others=language.join_list(said)
-                    ),
-                )
-            )
+            kind = own.phrase(f"kind.{key}")
+            others.append((own.phrase("related.others", kind=kind, others=language.join_list(said)),))
     yield Bullets(tuple(others))
 
 
 def _about(own: PaperPhrases, language: Language, title: str, row: Scheme, sentence: str) -> str:
-    return own.format_phrase(
-        "related.used", title=title, sentence=language.translate_term(sentence), citation=row.citation
-    )
+    return own.phrase("related.used", title=title, sentence=language.translate(sentence), citation=row.citation)
 
 
 # The model, derived
@@ -267,7 +247,7 @@ def _about(own: PaperPhrases, language: Language, title: str, row: Scheme, sente
 
 def _architecture(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, m = paper_phrases(context.language.code), config.model
-    yield Heading(own.format_phrase("section.architecture"))
+    yield Heading(own.phrase("section.architecture"))
     described = list(model(context))
     formal = next(i for i, block in enumerate(described) if isinstance(block, Heading) and block.level == 2)
     yield from described[1:formal]  # the shape, the picture, the sizes
@@ -276,51 +256,44 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     scored = [kind for kind in kinds if ATTENTIONS[kind.attention].has_scores]
     attentions, found = pseudocode()["model.attention"], _Formulas(context, config)
     if scored:
-        yield Heading(own.format_phrase("section.scores"), 2)
+        yield Heading(own.phrase("section.scores"), 2)
         yield own.prose_paragraph("scores.1")
-        yield (
-            own.prose_paragraph("scores.2")
-            if any(POSITIONS[k.position].scaled for k in scored)
-            else own.prose_paragraph("scores.t5")
-        )
-        yield from found.by_layer_kind(
-            lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), scored
-        )
-        yield Heading(own.format_phrase("section.seen"), 2)
+        scaled = any(POSITIONS[k.position].scaled for k in scored)
+        yield own.prose_paragraph("scores.2" if scaled else "scores.t5")
+        yield from found.by_layer_kind("attention", scored)
+        yield Heading(own.phrase("section.seen"), 2)
         for name in dict.fromkeys(kind.attention for kind in scored):
             yield own.prose_paragraph(f"seen.{name}")
         yield from found.seen()
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in scored))
     if len(scored) < len(kinds):
-        yield Heading(own.format_phrase("section.linear"), 2)
+        yield Heading(own.phrase("section.linear"), 2)
         yield own.prose_paragraph("linear.1")
         linear = [kind for kind in kinds if kind not in scored]
-        yield from found.by_layer_kind(
-            lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), linear
-        )
+        yield from found.by_layer_kind("attention", linear)
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in linear))
-    yield Heading(own.format_phrase("section.heads"), 2)
+    yield Heading(own.phrase("section.heads"), 2)
     yield own.prose_paragraph("heads.1")
     if m.kv_heads != m.n_heads:
-        yield Paragraph((own.format_phrase("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
+        yield Paragraph((own.phrase("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
     yield Formula(
-        own.format_phrase("section.heads"),
+        own.phrase("section.heads"),
         r"\operatorname{MHA}(x) = \left[\, o^{(1)} ;\; \ldots ;\; o^{(H)} \,\right] W_O, \qquad H = "
         rf"{m.n_heads}, \; d_h = {m.head_width}",
         VASWANI,
     )
     if m.architecture == "encoder-decoder":
         yield from _two_stacks(context, own)
-    yield Heading(own.format_phrase("section.positions"), 2)
+    yield Heading(own.phrase("section.positions"), 2)
     for name in m.positions:
         yield own.prose_paragraph(f"position.{name}")
-    yield from found.by_layer_kind(lambda k: (POSITIONS[k.position].title, POSITIONS[k.position].formula(k)), kinds)
+    yield from found.by_layer_kind("position", kinds)
     yield from _listed("model.position", m.positions)
-    yield Heading(own.format_phrase("section.feed-forward"), 2)
+    yield Heading(own.phrase("section.feed-forward"), 2)
     yield own.prose_paragraph("feed-forward.1")
     yield from found.named("feed-forward")
     yield from _listed("model.activation", [m.activation])
-    yield Heading(own.format_phrase("section.residual"), 2)
+    yield Heading(own.phrase("section.residual"), 2)
     yield own.prose_paragraph("residual.1" if m.residual else "residual.none")
     yield own.prose_paragraph(f"norm.{m.norm}")
     if m.norm != "none":
@@ -330,40 +303,38 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     yield from found.named("norm", "layer")
     yield from _listed("model.norm", [m.norm])
     if parts := active_parts(m):
-        yield Heading(own.format_phrase("section.parts"), 2)
+        yield Heading(own.phrase("section.parts"), 2)
         for name, row in parts.items():
             value = getattr(m, name)
             sentence = row.options.get(value, row.sentence) if isinstance(value, str) else row.sentence
-            said = context.language.translate_term(sentence)
-            yield Paragraph((said[:1].upper() + said[1:] + context.format_phrase("full-stop"),))
+            said = context.language.translate(sentence)
+            yield Paragraph((said[:1].upper() + said[1:] + context.phrase("full-stop"),))
             yield Formula(row.title[context.language.code], row.formula(m), row.citation)
-            yield Listing(pseudocode()[PARTS][name], context.language.translate_term(row.display_name))
-    yield Heading(own.format_phrase("section.loss"), 2)
+            yield Listing(pseudocode()[PARTS][name], context.language.translate(row.display_name))
+    yield Heading(own.phrase("section.loss"), 2)
     labelled = config.task.corpus == "labelled"
     yield own.prose_paragraph("loss.class" if labelled else "loss.1")
     yield from found.named("loss")
     if labelled:
-        yield Listing(pseudocode()[NETWORK]["class"], own.format_phrase("section.loss"))
+        yield Listing(pseudocode()[NETWORK]["class"], own.phrase("section.loss"))
     if share := config.objective.label_smoothing:
-        yield Paragraph((own.format_phrase("smoothing", share=f"{share:g}"),))
-    yield Heading(own.format_phrase("section.optimizer"), 2)
+        yield Paragraph((own.phrase("smoothing", share=f"{share:g}"),))
+    yield Heading(own.phrase("section.optimizer"), 2)
     yield own.prose_paragraph("optimizer.1")
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
-        yield Formula(
-            context.bracketed(own.format_phrase(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation
-        )
+        yield Formula(context.bracketed(own.phrase(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
         yield from _listed(key, [name])
 
 
 def _two_stacks(context: ReportContext, own: PaperPhrases) -> Iterator[Block]:
     """The encoder, the decoder and what joins them."""
-    yield Heading(own.format_phrase("section.two"), 2)
+    yield Heading(own.phrase("section.two"), 2)
     yield own.prose_paragraph("two.1")
     yield own.prose_paragraph("two.cross")
-    yield Formula(own.format_phrase("network.cross-attention"), CROSS, VASWANI)
+    yield Formula(own.phrase("network.cross-attention"), CROSS, VASWANI)
     for name in ("cross-attention", "encoder", "decoder", "padding", "writing"):
-        yield Listing(pseudocode()[NETWORK][name], own.format_phrase(f"network.{name}"))
+        yield Listing(pseudocode()[NETWORK][name], own.phrase(f"network.{name}"))
     if len(context.facts(context.runs[0]).languages) > 2:
         yield own.prose_paragraph("two.tags")
 
@@ -381,14 +352,14 @@ class _Formulas:
         self.code, m = context.language.code, config.model
         everything = list(formulas([("", m)], config, context.language))
         titled = {
-            "feed-forward": {context.format_phrase("formula.feed-forward")},
+            "feed-forward": {context.phrase("formula.feed-forward")},
             "norm": {NORMS[m.norm].title[self.code]} - {""},
-            "layer": {context.format_phrase(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
-            "loss": {context.format_phrase(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
+            "layer": {context.phrase(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
+            "loss": {context.phrase(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
         }
         self._by_kind = {kind: [one for one in everything if one.what in titles] for kind, titles in titled.items()}
         seen = {row.visible_title[self.code] for row in ATTENTIONS.values()} - {""}
-        seen.add(context.format_phrase("formula.visible-source"))
+        seen.add(context.phrase("formula.visible-source"))
         self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
 
     def named(self, *kinds: str) -> Iterator[Formula]:
@@ -398,9 +369,10 @@ class _Formulas:
     def seen(self) -> Iterator[Formula]:
         yield from self._seen
 
-    def by_layer_kind(self, row, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:  # type: ignore[no-untyped-def]
-        """Yield the formula that a row has for each kind of layer, once."""
-        for title, latex_ in dict.fromkeys((row(kind)[0][self.code], row(kind)[1]) for kind in kinds):
+    def by_layer_kind(self, setting: str, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:
+        """Yield the formula of the scheme that each kind of layer has for a setting, once."""
+        rows = [(SCHEMES[f"model.{setting}"][getattr(kind, setting)], kind) for kind in kinds]
+        for title, latex_ in dict.fromkeys((row.title[self.code], row.formula(kind)) for row, kind in rows):
             if latex_:
                 yield Formula(title, latex_)
 
@@ -410,12 +382,12 @@ class _Formulas:
 
 def _implementation(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, m = paper_phrases(context.language.code), config.model
-    yield Heading(own.format_phrase("section.implementation"))
+    yield Heading(own.phrase("section.implementation"))
     attempts = RunReader(context.runs[0].path).environment.attempts
     torch = attempts[-1].versions.get("torch", "") if attempts else ""
-    yield Paragraph((own.format_phrase("framework", torch=torch.split("+")[0]),))
-    yield Paragraph((own.format_phrase("settings"),))
-    yield Heading(own.format_phrase("section.masks"), 2)
+    yield Paragraph((own.phrase("framework", torch=torch.split("+")[0]),))
+    yield Paragraph((own.phrase("settings"),))
+    yield Heading(own.phrase("section.masks"), 2)
     scored = any(ATTENTIONS[name].has_scores for name in m.attentions)
     if config.trains_on_rows:
         yield own.prose_paragraph(f"masks.{config.task.corpus}")
@@ -423,16 +395,16 @@ def _implementation(context: ReportContext, config: RunConfig, package: Package)
         yield own.prose_paragraph("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
     if package.documents:
         yield own.prose_paragraph("masks.documents")
-    yield Heading(own.format_phrase("section.init"), 2)
-    drop = own.format_phrase("dropout", p=m.dropout) if m.dropout else own.format_phrase("no-dropout")
-    yield Paragraph((context.sentences([own.format_phrase(f"init.{m.init}", std=m.init_std), drop]),))
-    yield Heading(own.format_phrase("section.code"), 2)
+    yield Heading(own.phrase("section.init"), 2)
+    drop = own.phrase("dropout", p=m.dropout) if m.dropout else own.phrase("no-dropout")
+    yield Paragraph((context.sentences([own.phrase(f"init.{m.init}", std=m.init_std), drop]),))
+    yield Heading(own.phrase("section.code"), 2)
     for file, pieces in SHOWN.items():
         for name, title in pieces:
             if text := find_definition(package.source[f"src/{file}"], name):
-                yield Listing(text, own.format_phrase(title), long=True)
+                yield Listing(text, own.phrase(title), long=True)
     file, name, title = STEP
-    yield Listing(find_definition(package.source[f"src/{file}"], name), own.format_phrase(title), long=True)
+    yield Listing(find_definition(package.source[f"src/{file}"], name), own.phrase(title), long=True)
 
 
 def find_definition(source: str, name: str) -> str:
@@ -451,47 +423,47 @@ def _demote_headings(blocks: Iterable[Block], title: str = "") -> Iterator[Block
 
 def _setup(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own = paper_phrases(context.language.code)
-    yield Heading(own.format_phrase("section.setup"))
+    yield Heading(own.phrase("section.setup"))
     yield from _demote_headings(data(context))
     yield from _demote_headings(settings(context))
-    yield Heading(own.format_phrase("section.metrics"), 2)
-    unit = context.language.translate_term(context.runs[0].protocol.unit)
-    yield Paragraph((own.format_phrase("loss-metric", unit=unit),))
+    yield Heading(own.phrase("section.metrics"), 2)
+    unit = context.language.translate(context.runs[0].protocol.unit)
+    yield Paragraph((own.phrase("loss-metric", unit=unit),))
     if config.trains_on_rows:
         yield own.prose_paragraph(f"metric.{config.task.name}")
 
 
 def _results(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own = paper_phrases(context.language.code)
-    yield Heading(own.format_phrase("section.results"))
-    yield Heading(own.format_phrase("section.verdict"), 2)
+    yield Heading(own.phrase("section.results"))
+    yield Heading(own.phrase("section.verdict"), 2)
     yield first_paragraph(context)
     for section in (training, results, probing, texts):
         yield from _demote_headings(section(context))
-    yield Heading(own.format_phrase("section.ablation"), 2)
-    yield Paragraph((own.format_phrase("no-ablation"),))
-    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.format_phrase("ablation-title"))
+    yield Heading(own.phrase("section.ablation"), 2)
+    yield Paragraph((own.phrase("no-ablation"),))
+    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.phrase("ablation-title"))
     yield from _demote_headings(limits(context))
 
 
 def _repeat(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, run = paper_phrases(context.language.code), context.runs[0]
-    yield Heading(own.format_phrase("section.repeat"))
+    yield Heading(own.phrase("section.repeat"))
     width = max(map(len, package.folders)) + 1
-    rows = [f"{name + '/':<{width}}  {own.format_phrase(f'file.{name}')}" for name in package.folders]
-    yield Listing("\n".join(rows), own.format_phrase("folder"))
+    rows = [f"{name + '/':<{width}}  {own.phrase(f'file.{name}')}" for name in package.folders]
+    yield Listing("\n".join(rows), own.phrase("folder"))
     commands = ["pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"]
-    yield Listing("\n".join(commands), own.format_phrase("commands"))
-    yield Paragraph((own.format_phrase("repeat"),))
+    yield Listing("\n".join(commands), own.phrase("commands"))
+    yield Paragraph((own.phrase("repeat"),))
     if run.seconds:
-        yield Paragraph((own.format_phrase("time", time=duration(run.seconds)),))
+        yield Paragraph((own.phrase("time", time=duration(run.seconds)),))
     yield from _demote_headings(environment(context))
 
 
 def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
     own, run, m = paper_phrases(context.language.code), context.runs[0], config.model
-    yield Heading(own.format_phrase("section.conclusion"))
-    what = own.format_phrase(
+    yield Heading(own.phrase("section.conclusion"))
+    what = own.phrase(
         "conclusion.what",
         kind=_kind(context, config),
         layers=m.n_layers,
@@ -504,9 +476,9 @@ def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> 
     void = context.representative.group.invalid_badge
     loss = ""
     if run.last is not None and perplexity is not None and not void:
-        unit = context.language.translate_term(run.protocol.unit)
-        loss = own.format_phrase("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
-    yield Paragraph((context.sentences([what, loss, own.format_phrase("own-words")]),))
+        unit = context.language.translate(run.protocol.unit)
+        loss = own.phrase("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
+    yield Paragraph((context.sentences([what, loss, own.phrase("own-words")]),))
     first = 2 if m.architecture == "encoder-decoder" else 1  # which already has what the first suggestion would add
     yield Bullets(tuple(own.prose_paragraph(f"future.{i}").spans for i in range(first, 5)))
 

@@ -20,19 +20,8 @@ from tui_transformer.lab.reports.sections.setup import data, model, runs, settin
 
 ROOT = Path("reports")  # default folder for reports
 SECTIONS = (
-    runs,
-    model,
-    data,
-    settings,
-    training,
-    results,
-    probing,
-    classes,
-    texts,
-    limits,
-    environment,
-    repeat,
-    made_with,
+    *(runs, model, data, settings, training, results, probing, classes, texts),
+    *(limits, environment, repeat, made_with),
 )
 
 
@@ -63,7 +52,7 @@ def write_report(
 
 
 def report_document(context: ReportContext) -> Document:
-    say, language = context.format_phrase, context.language
+    say, language = context.phrase, context.language
     blocks: list[Block] = [first_paragraph(context)]
     if language is not context.picture_language:
         blocks.append(Paragraph((say("figures-in-english"),)))
@@ -75,8 +64,7 @@ def report_document(context: ReportContext) -> Document:
     else:
         title = say("title.runs", names=language.join_list(s.name for s in context.results[:4]))
     description = next((study.description for study in context.studies.values() if study.description), "")
-    subtitle = description or language.format_count(
-        "subtitle", len(context.runs), corpora=language.join_list(context.corpora)
-    )
+    corpora = language.join_list(context.corpora)
+    subtitle = description or language.format_count("subtitle", len(context.runs), corpora=corpora)
     numbered = (language.phrases["numbered.figure"], language.phrases["numbered.table"])
     return Document(title, subtitle, say("html-language"), say("contents"), *numbered, tuple(blocks))

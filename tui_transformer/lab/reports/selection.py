@@ -28,10 +28,8 @@ class ReportSelection:
 
     @property
     def names(self) -> str:
-        names = [entry.name for entry in self.entries]
-        return comma_separated(
-            names[:MOST_NAMED] + [tr("and {n} more", n=len(names) - MOST_NAMED)] * (len(names) > MOST_NAMED)
-        )
+        names, more = [entry.name for entry in self.entries], len(self.entries) - MOST_NAMED
+        return comma_separated(names[:MOST_NAMED] + ([tr("and {n} more", n=more)] if more > 0 else []))
 
 
 def select_runs(
@@ -87,11 +85,8 @@ def other_selections(
     """What else a report can cover: what is under the cursor (`at`), its study, and all runs that are shown."""
     studies = dict.fromkeys(run.study.name for run in at if run.study is not None)
     offered = [_runs(at, pinned), *(_whole(look, name, pinned) for name in studies), _runs(shown, pinned)]
-    by_runs = {
-        (frozenset(run.path for run in one.entries), *one.studies): one
-        for one in (*reversed(offered), chosen)
-        if one.entries
-    }
+    filled = [one for one in (*reversed(offered), chosen) if one.entries]
+    by_runs = {(frozenset(run.path for run in one.entries), *one.studies): one for one in filled}
     return [one for one in by_runs.values() if one is not chosen][::-1]
 
 

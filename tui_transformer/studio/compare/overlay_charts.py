@@ -35,7 +35,7 @@ from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, parts
 WHERE = {"step": tr("step {place}"), "tokens": tr("{place} tokens"), DISTANCE: tr("{place} back")}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
-LOG = CURRENT_LANGUAGE.translate_term("log")  # of a logarithmic axis
+LOG = CURRENT_LANGUAGE.translate("log")  # of a logarithmic axis
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
 

@@ -205,7 +205,7 @@ class ComparePane(Vertical, can_focus=True):
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
                 self._sentence.show(
-                    Text(clean_line(CURRENT_LANGUAGE.format_phrase("join.sentence").join(conclusion_sentences(answer))))
+                    Text(clean_line(CURRENT_LANGUAGE.phrase("join.sentence").join(conclusion_sentences(answer))))
                 )
             self._table.show(shown, marks, self.chosen)
             if answer is None:
@@ -327,9 +327,9 @@ class ComparePane(Vertical, can_focus=True):
         """Show the verdict under the cursor if the table cuts it, and what to do next."""
         row, lines = self._table.row, []
         if row is not None and isinstance(row.entry, VariantResult):
-            lines.append(CURRENT_LANGUAGE.format_phrase("name", name=row.entry.name, text=verdict_sentence(row.entry)))
+            lines.append(CURRENT_LANGUAGE.phrase("name", name=row.entry.name, text=verdict_sentence(row.entry)))
         elif row is not None and self._table.verdict_is_cut:
-            lines.append(CURRENT_LANGUAGE.format_phrase("name", name=row.entry.name, text=row.verdict))
+            lines.append(CURRENT_LANGUAGE.phrase("name", name=row.entry.name, text=row.verdict))
         if self.answer is not None:
             lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:

@@ -418,7 +418,7 @@ def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             name = _parts_label(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
             text.append(
-                fit_to_width(load_report_language(language_code()).translate_term(name), COMPONENT), palette.dim
+                fit_to_width(load_report_language(language_code()).translate(name), COMPONENT), palette.dim
             ).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text

@@ -518,7 +518,7 @@ def expectation_text(line: VariantLine) -> str:
         for measure, outcome in variant.expect.items()
         if outcome != "unknown"
     ]
-    found = [CURRENT_LANGUAGE.format_phrase("join.comma").join(known) or tr("unknown")] if variant.expect else []
+    found = [CURRENT_LANGUAGE.phrase("join.comma").join(known) or tr("unknown")] if variant.expect else []
     found.append(tr(variant.why or (presets.find(variant.preset).description if variant.preset else "")))
     return clean_line(tr(". ").join(filter(None, found)))
 

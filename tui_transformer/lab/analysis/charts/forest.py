@@ -75,9 +75,8 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     if result.is_baseline:
         mean = result.mean(measure)
         level = f"({measure.format_value(mean.mean)}{' %' if measure.is_share else ''})" if mean is not None else ""
-        return ForestRow(
-            name, tr("{baseline} baseline", baseline=BASELINE), "dim", more=level, badges=badges, baseline=True
-        )
+        verdict = tr("{baseline} baseline", baseline=BASELINE)
+        return ForestRow(name, verdict, "dim", more=level, badges=badges, baseline=True)
     judged = result.judgement(measure)
     if result.why_incomparable or found is None or judged is None:
         why = result.why_incomparable or brief_verdict(judged) or tr("no score in common")
@@ -115,9 +114,8 @@ class ForestLayout:
 
     def __post_init__(self) -> None:
         rows = self.forest.rows
-        self._name = min(
-            max(LEAST_NAME, _longest([row.name for row in rows])), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
-        )
+        most = min(LONGEST_NAME, max(LEAST_NAME, self.width // 4))
+        self._name = min(max(LEAST_NAME, _longest([row.name for row in rows])), most)
         left = self.width - self._name - GAP - NARROWEST
         # What has no room is left out, never cut: seeds first, then the interval in numbers, then badges.
         for spread, badges, more in ((1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 0, 0)):
@@ -184,11 +182,8 @@ class ForestLayout:
             text = tr("●○ mean difference over shared seeds · ━ its 95 % interval")
             more = tr(" · ● better or worse, ○ neither")
             return text + (more if cell_len(text + more) <= self.width else "")
-        return (
-            tr("○ difference with one seed: no interval")
-            if any(row.mean is not None for row in self.forest.rows)
-            else ""
-        )
+        drawn = any(row.mean is not None for row in self.forest.rows)
+        return tr("○ difference with one seed: no interval") if drawn else ""
 
     def row(self, at: int, colour: str = "") -> list[Part]:
         """The parts of a row; `colour` is the style of its mark and interval, by default that of its verdict."""
@@ -257,6 +252,5 @@ def forest_text(answer: StudyConclusion, width: int, *, colour: bool) -> str:
 def _ansi_text(line: Sequence[Part], *, colour: bool) -> str:
     if not colour:
         return "".join(text for text, _ in line).rstrip()
-    return "".join(
-        Style.parse(ANSI_STYLES[style]).render(text, color_system=ColorSystem.EIGHT_BIT) for text, style in line
-    )
+    styled = ((text, Style.parse(ANSI_STYLES[style])) for text, style in line)
+    return "".join(style.render(text, color_system=ColorSystem.EIGHT_BIT) for text, style in styled)

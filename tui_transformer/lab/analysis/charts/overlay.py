@@ -31,6 +31,7 @@ from tui_transformer.lab.analysis.charts.canvas import (
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import (
     Band,
+    DistanceBin,
     PointsByStep,
     SeedRuns,
     band,
@@ -46,11 +47,8 @@ from tui_transformer.lab.analysis.groups import differing_part, invalid_badge, o
 from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.records.badges import badge
 
-EQUAL = {
-    "step": tr("steps"),
-    "tokens": tr("tokens"),
-    "seconds": tr("times"),
-}  # axes on which two curves can be compared
+# Axes on which two curves can be compared.
+EQUAL = {"step": tr("steps"), "tokens": tr("tokens"), "seconds": tr("times")}
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 MARKS_NOTE = tr("● interval excludes zero, ○ includes it")
 SHADED = tr("shaded: 95 % interval")
@@ -109,9 +107,8 @@ class ChartedRuns:
         cls, runs: Iterable[tuple[int, RunEntry]], baseline: RunEntry | None, metrics: Mapping[Path, Metrics]
     ) -> "ChartedRuns":
         groups = tuple((slot, SeedRuns(run.name, (run,))) for slot, run in runs)
-        return cls(
-            groups, SeedRuns(baseline.name, (baseline,)) if baseline is not None else None, metrics, shows_means=False
-        )
+        level = SeedRuns(baseline.name, (baseline,)) if baseline is not None else None
+        return cls(groups, level, metrics, shows_means=False)
 
     @property
     def runs(self) -> list[RunEntry]:
@@ -132,6 +129,9 @@ class ChartedRuns:
 
     def metrics_of(self, run: RunEntry) -> Metrics:
         return self.metrics.get(run.path, NO_METRICS)
+
+    def distance_bins(self, run: RunEntry) -> dict[str, tuple[DistanceBin, ...]]:
+        return newest_distance_bins(self.metrics_of(run).validation)
 
     def points(self, group: SeedRuns, axis: str) -> dict[int, PointsByStep]:
         return {seed: points_by_step(self.metrics_of(run).validation, axis) for seed, run in group.by_seed.items()}
@@ -173,24 +173,16 @@ def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
     """
     baseline, means = drawn.baseline, drawn.shows_means
     if baseline is None:
-        return Overlay(
-            tr("difference from a baseline"),
-            tr("difference"),
-            axis,
-            zero=True,
-            placeholder=tr("p: set a run as the baseline"),
-        )
+        titles = tr("difference from a baseline"), tr("difference")
+        return Overlay(*titles, axis, zero=True, placeholder=tr("p: set a run as the baseline"))
     brief = tr("loss difference, above 0: worse") if means else tr("Δ loss at equal {equal}", equal=EQUAL[axis])
     how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
     unit = unit_of(baseline.runs)
     title = tr("validation loss − {baseline}'s {how}, {unit}", baseline=baseline.label, how=how, unit=unit)
     others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
     if not others:
-        waiting = (
-            tr("select variants (space) to compare to the baseline")
-            if means
-            else tr("select runs (space) to compare to the baseline")
-        )
+        variants = tr("select variants (space) to compare to the baseline")
+        waiting = variants if means else tr("select runs (space) to compare to the baseline")
         return Overlay(title, brief, axis, zero=True, placeholder=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
@@ -203,16 +195,14 @@ def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
             strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
             reasons.append(tr("{name}: no seed in common with {baseline}", name=group.label, baseline=baseline.label))
-    waiting = drawn.placeholder(
-        tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=AXIS_LABELS[axis])
-    )
+    apart = tr("the curves do not overlap on the {axis} axis", axis=AXIS_LABELS[axis])
+    waiting = drawn.placeholder(tr("no evaluation yet") if means else apart)
     if reasons and (means or not strokes):
-        alone = (
-            reasons[0] if len(reasons) == 1 else tr("nothing selected can be compared to {label}", label=baseline.label)
-        )
+        several = tr("nothing selected can be compared to {label}", label=baseline.label)
+        alone = reasons[0] if len(reasons) == 1 else several
         waiting = drawn.placeholder(alone) if means else alone
-    apart = (MARKS_NOTE,) if any(stroke.curve.ends for stroke in strokes) else ()
-    notes = (*(_notes(strokes) if means else ()), *apart)
+    marks = (MARKS_NOTE,) if any(stroke.curve.ends for stroke in strokes) else ()
+    notes = (*(_notes(strokes) if means else ()), *marks)
     briefest = tr("Δ loss, + is worse")
     return Overlay(title, brief, axis, tuple(strokes), zero=True, placeholder=waiting, notes=notes, briefest=briefest)
 
@@ -220,13 +210,10 @@ def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
 def _reason(group: SeedRuns, baseline: SeedRuns, *, brief: bool) -> str:
     for run in group.runs:
         for pinned in baseline.runs:
-            alien = other_measure_reason(run, pinned)
-            wrong = (
-                invalid_badge(run)
-                or (tr("baseline {void}", void=invalid_badge(pinned)) if invalid_badge(pinned) else "")
-                or (CURRENT_LANGUAGE.format_message(alien) if alien is not None else "")
-            )
-            if wrong:
+            alien, wrong = other_measure_reason(run, pinned), invalid_badge(run)
+            if not wrong and (void := invalid_badge(pinned)):
+                wrong = tr("baseline {void}", void=void)
+            if wrong := wrong or (CURRENT_LANGUAGE.message(alien) if alien is not None else ""):
                 return tr("not comparable") if brief else tr("{wrong}, not comparable", wrong=wrong)
     return ""
 
@@ -246,9 +233,7 @@ def shading_notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
 
 def probes_of(drawn: ChartedRuns) -> tuple[str, ...]:
     """The probes that any of these runs counted by distance, in order."""
-    return tuple(
-        dict.fromkeys(name for run in drawn.runs for name in newest_distance_bins(drawn.metrics_of(run).validation))
-    )
+    return tuple(dict.fromkeys(name for run in drawn.runs for name in drawn.distance_bins(run)))
 
 
 def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
@@ -263,9 +248,7 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
     strokes = []
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
     for slot, group in drawn.groups:
-        made = share_band(
-            [newest_distance_bins(drawn.metrics_of(run).validation).get(name, ()) for run in group.by_seed.values()]
-        )
+        made = share_band([drawn.distance_bins(run).get(name, ()) for run in group.by_seed.values()])
         strokes.append(Stroke(slot, group.label, made, seeds=made.n if many else None))
     furthest = max((stroke.curve.x[-1] for stroke in strokes if stroke.curve.x), default=0.0)
     reaches: dict[int, tuple[int, ...]] = {}
@@ -279,10 +262,7 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
     return Overlay(
-        tr("{name} accuracy by distance", name=tr(name)),
-        tr(name),
-        DISTANCE,
-        tuple(strokes),
+        *(tr("{name} accuracy by distance", name=tr(name)), tr(name), DISTANCE, tuple(strokes)),
         share=True,
         probe=name,
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
@@ -296,14 +276,10 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     """A run's probes over its evaluations, one line each; dotted: chance."""
     names = list(validation[-1].probes)[: len(LETTERS)] if validation else []
     points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
-    curves = {
-        name: Band.from_points((float(x), y) for x, y in found if x is not None) for name, found in points.items()
-    }
+    curves = [Band.from_points((float(x), y) for x, y in found if x is not None) for found in points.values()]
+    strokes = tuple(Stroke(slot, tr(probe_name(names[slot])), curve) for slot, curve in enumerate(curves))
     return Overlay(
-        tr("probe accuracy"),
-        tr("probes"),
-        axis,
-        tuple(Stroke(slot, tr(probe_name(name)), curve) for slot, (name, curve) in enumerate(curves.items())),
+        *(tr("probe accuracy"), tr("probes"), axis, strokes),
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
         placeholder=tr("no evaluation yet"),
@@ -326,10 +302,7 @@ def study_loss_chart(
         live = Curve.from_points(sorted(behind[-1].values())) if behind else NO_CURVE
         strokes.append(Stroke(slot, name, made, live, seeds=made.n))
     return Overlay(
-        tr("mean validation loss over seeds"),
-        tr("mean loss"),
-        axis,
-        tuple(strokes),
+        *(tr("mean validation loss over seeds"), tr("mean loss"), axis, tuple(strokes)),
         placeholder=tr("no evaluation yet"),
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
         notes=_notes(strokes),
@@ -355,9 +328,8 @@ def draw_overlay(made: Overlay, width: int, height: int, span: Span | None = Non
         return None
     lines = [ChartLine(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
     dashed = len(strokes) > 1  # the baseline is dashed: recognizable without colours, and it hides no other line
-    lines += [
-        ChartLine(s.curve.x, s.curve.y, f"run{s.slot}", dashed=s.on_top and dashed, takes_turns=True) for s in strokes
-    ]
+    for s in strokes:
+        lines.append(ChartLine(s.curve.x, s.curve.y, f"run{s.slot}", dashed=s.on_top and dashed, takes_turns=True))
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
         points, style = list(zip(s.curve.x, s.curve.y, s.curve.excludes_zero, strict=False)), f"run{s.slot}"
@@ -372,17 +344,12 @@ def draw_overlay(made: Overlay, width: int, height: int, span: Span | None = Non
         others = [other.curve for other in strokes if other is not s]
         place = clearest_point(path[max(0, at - around) : at + around + 1], path[at], others) if path else None
         letters += [Mark(*place, LETTERS[s.slot], style)] if place is not None else []
-    bands = [
-        ShadedBand(
-            s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.excludes_zero] if made.zero else ()
-        )
-        for s in strokes
-        if s.curve.ends
-    ]
+    bands = []
+    for s in strokes:
+        faint = [not apart for apart in s.curve.excludes_zero] if made.zero else ()
+        bands += [ShadedBand(s.curve.x, s.curve.ends, str(s.slot), faint)] if s.curve.ends else []
     bands.sort(key=lambda band: sum(low - high for low, high in band.ends) / len(band.ends))  # the narrow ones on top
-    seen = [
-        ends for band in bands for x, ends in zip(band.x, band.ends, strict=True) if first <= x <= last or span is None
-    ]
+    seen = [ends for band in bands for x, ends in zip(band.x, band.ends, strict=True) if first <= x <= last]
     edges = [y for ends in seen for y in ends if y > 0 or not made.log]
     also_y = [*edges, *([] if span else made.levels), *([0.0] if made.zero else [])]
     upper = [ChartLine(s.curve.x, [max(ends) for ends in s.curve.ends], "") for s in strokes if s.curve.ends]

@@ -26,21 +26,19 @@ def bars_figure(context: ReportContext, shown: Sequence[VariantResult]) -> "Figu
     there = {_kind(standing) for standing in shown if standing.difference(LAST) is not None}
     made = figure(ROW * max(3, len(shown)) + 1.15)
     panels = made.subplots(1, 2 if there else 1, sharey=True, squeeze=False)[0]
-    unit = language.translate_term(shown[0].protocol.unit)
+    unit = language.translate(shown[0].protocol.unit)
     handles = _means(panels[0], context, shown)
-    panels[0].set(title=language.format_phrase("figure.means"))
-    panels[0].set_xlabel(language.format_phrase("figure.loss.unit", unit=unit))
+    panels[0].set(title=language.phrase("figure.means"))
+    panels[0].set_xlabel(language.phrase("figure.loss.unit", unit=unit))
     if there:
         _differences(panels[1], context, shown)
-        panels[1].set(title=language.format_phrase("figure.differences"))
-        panels[1].set_xlabel(language.format_phrase("figure.difference.unit", unit=unit))
+        panels[1].set(title=language.phrase("figure.differences"))
+        panels[1].set_xlabel(language.phrase("figure.difference.unit", unit=unit))
     for axes in panels:
         axes.grid(visible=False, axis="y")
     panels[0].set_yticks(range(len(shown)), [clip_label(context.name(standing)) for standing in shown])
     panels[0].set_ylim(len(shown) - 0.4, -0.6)
-    kinds = [
-        Patch(color=KINDS[kind], label=language.format_phrase(f"figure.{kind}")) for kind in KINDS if kind in there
-    ]
+    kinds = [Patch(color=KINDS[kind], label=language.phrase(f"figure.{kind}")) for kind in KINDS if kind in there]
     legend_below(made, [*handles, *kinds])
     return made
 
@@ -54,9 +52,7 @@ def _kind(standing: VariantResult) -> str:
 def _invalid_reason(context: ReportContext, standing: VariantResult) -> str:
     """Why its loss is void; "" if it is not."""
     reason = standing.family.incomparable_reason(standing.group)
-    return standing.group.invalid_badge or (
-        context.picture_language.format_message(reason) if reason is not None else ""
-    )
+    return standing.group.invalid_badge or (context.picture_language.message(reason) if reason is not None else "")
 
 
 def _whisker(axes: "Axes", x: float, y: int, half: float | None) -> None:
@@ -73,7 +69,7 @@ def _note(axes: "Axes", words: str, x: float, y: int, *, size: float, away: int 
 
 def _means(axes: "Axes", context: ReportContext, shown: Sequence[VariantResult]) -> "list[Line2D]":
     """Return the legend's handles: a seed, and the floor."""
-    say, floor = context.picture_language.format_phrase, context.common_floor(shown)
+    say, floor = context.picture_language.phrase, context.common_floor(shown)
     handles: list[Line2D] = []
     for y, standing in enumerate(shown):
         mean, void = standing.mean(LAST), _invalid_reason(context, standing)
@@ -102,11 +98,8 @@ def _differences(axes: "Axes", context: ReportContext, shown: Sequence[VariantRe
     for y, standing in enumerate(shown):
         found = standing.difference(LAST)
         if found is None:
-            said = (
-                context.picture_language.format_phrase("figure.baseline")
-                if standing.is_baseline
-                else _invalid_reason(context, standing)
-            )
+            baseline = context.picture_language.phrase("figure.baseline")
+            said = baseline if standing.is_baseline else _invalid_reason(context, standing)
             _note(axes, said, 0, y, colour=FAINT, size=8)
             continue
         axes.barh(y, found.mean, height=0.62, color=KINDS[_kind(standing)])

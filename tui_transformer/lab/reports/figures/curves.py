@@ -41,7 +41,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
         found = [context.metrics[run.path] for run in standing.group.charted_runs]
         if len(found) > 1:
             scores = sum(bool(metrics.validation) for metrics in found)
-            name = context.picture_language.format_phrase("figure.seeds", name=name, n=scores)
+            name = context.picture_language.phrase("figure.seeds", name=name, n=scores)
         loss, perplexity = (
             band({i: points_by_step(metrics.validation, "step", key) for i, metrics in enumerate(found)})
             for key in ("loss", "perplexity")
@@ -58,7 +58,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
 def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, language: Language) -> "Figure":
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    say = language.format_phrase
+    say = language.phrase
     made = figure(5.4)
     (loss, perplexity), (end, rate) = made.subplots(2, 2)
     handles = _losses(loss, lines, floor, language)
@@ -85,7 +85,7 @@ def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, la
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axes in (loss, end):
-        axes.set_ylabel(say("figure.loss.unit", unit=language.translate_term(unit)))
+        axes.set_ylabel(say("figure.loss.unit", unit=language.translate(unit)))
     legend_below(made, handles, 3 if len(lines) < 3 else 4)
     return made
 
@@ -100,9 +100,9 @@ def _losses(
         if line.train.x:
             (train,) = axes.plot(line.train.x, line.train.y, color=line.colour, linewidth=0.7, alpha=0.55)
             if alone:
-                train.set_label(language.format_phrase("figure.train"))
+                train.set_label(language.phrase("figure.train"))
                 handles.append(train)
-        name = language.format_phrase("figure.validation") if alone else line.name
+        name = language.phrase("figure.validation") if alone else line.name
         handles += _banded(axes, line, line.loss, name, marks=marks)
     if floor is not None:
         handles.append(floor_line(axes.axhline, floor.nats, floor_text(floor, language)))
@@ -147,4 +147,4 @@ def _zoom(axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None) -> None
 
 def floor_text(floor: Floor, language: Language) -> str:
     key = "figure.floor.window" if floor.context else "figure.floor"
-    return language.format_phrase(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)
+    return language.phrase(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)

@@ -38,7 +38,7 @@ def stack_boxes(
     model: ModelConfig, language: Language, norm: Box | None, reads: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
-    say, comma = language.format_phrase, language.phrases["join.comma"]
+    say, comma = language.phrase, language.phrases["join.comma"]
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
     added = ""
@@ -81,11 +81,8 @@ def stack_boxes(
 
 def _labels(model: ModelConfig, language: Language, where: str) -> list[str]:
     """The labels of the parts that are on, of one box or of the layer."""
-    return [
-        row.label[language.code].format(**dict(model))
-        for row in active_parts(model).values()
-        if row.diagram_box == where
-    ]
+    rows = [row for row in active_parts(model).values() if row.diagram_box == where]
+    return [row.label[language.code].format(**dict(model)) for row in rows]
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
@@ -131,21 +128,15 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
         axes.text(far, (bottom + y) / 2 - 0.1, f"{times} ×", ha=side, va="center", fontsize=11)
         if labels:
             far += 0.6 if x != centres[0] else -0.6
-            axes.text(
-                *(far, (bottom + y) / 2 - 0.1, "\n".join(labels)),
-                ha=side,
-                va="center",
-                multialignment="center",
-                fontsize=7,
-                rotation=90,
-            )
+            text = axes.text(far, (bottom + y) / 2 - 0.1, "\n".join(labels), ha=side, va="center", rotation=90)
+            text.set(multialignment="center", fontsize=7)
         for i, box in enumerate(above):
             y = _box(axes, x, y + (0.14 if i == 0 else 0.0), box)
         if x != centres[-1]:
             memory = (x + BOX / 2, y - GAP) if above else (x, y - GAP)
         else:
             _arrow(axes, (x, y - GAP), (x, y + 0.12))
-            axes.text(x, y + 0.17, language.format_phrase("diagram.out"), ha="center", va="bottom", fontsize=8.5)
+            axes.text(x, y + 0.17, language.phrase("diagram.out"), ha="center", va="bottom", fontsize=8.5)
     return made
 
 

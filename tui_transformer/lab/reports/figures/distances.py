@@ -36,13 +36,10 @@ MOST_PANELS = 6  # most panels; the rest go into a table
 
 def distance_charts(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart per probe; none if no run has probes by distance."""
-    groups = tuple(
-        (i, SeedRuns(context.name(standing), standing.group.charted_runs)) for i, standing in enumerate(standings)
-    )
+    groups = tuple((i, SeedRuns(context.name(s), s.group.charted_runs)) for i, s in enumerate(standings))
     drawn = ChartedRuns(groups, None, context.metrics)
-    return tuple(
-        made for probe in probes_of(drawn)[:MOST_PANELS] if (made := distance_chart(drawn, probe)).drawn_strokes
-    )
+    charts = [distance_chart(drawn, probe) for probe in probes_of(drawn)[:MOST_PANELS]]
+    return tuple(chart for chart in charts if chart.drawn_strokes)
 
 
 def distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
@@ -51,7 +48,7 @@ def distance_figure(charts: Sequence[Overlay], language: Language, *, alone: boo
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, Artist] = {}
     for axes, chart in zip(places, charts, strict=False):
-        handles |= _panel(axes, chart, language, chart.title if alone else language.translate_term(chart.probe))
+        handles |= _panel(axes, chart, language, chart.title if alone else language.translate(chart.probe))
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     legend_below(made, list(handles.values()))
@@ -69,15 +66,15 @@ def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dic
             axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
         name, dash = clip_label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
-    said = language.format_phrase("figure.chance")
+    said = language.phrase("figure.chance")
     for chance in chart.levels:
         handles[said] = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
-    said = language.format_phrase("figure.reach")
+    said = language.phrase("figure.reach")
     for tokens, slots in chart.reaches:
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.set(title=title, xlabel=language.format_phrase("figure.distance"), ylim=(-0.03, 1.03))
+    axes.set(title=title, xlabel=language.phrase("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
     return handles
 
@@ -91,9 +88,8 @@ def distance_picture(chart: Overlay) -> str:
     words = [*(tr("chance {level:.0%}", level=level) for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
-        made = distance_figure(
-            [replace(chart, strokes=tuple(strokes))], load_report_language(language_code()), alone=True
-        )
+        lettered = replace(chart, strokes=tuple(strokes))
+        made = distance_figure([lettered], load_report_language(language_code()), alone=True)
         (axes,) = made.axes
         axes.set_xlabel(f"{axes.get_xlabel()}\n{clip_label('; '.join(words), 200)}")
         return made

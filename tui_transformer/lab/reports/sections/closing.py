@@ -26,12 +26,12 @@ LONGEST_STUDY = 64_000  # bytes of a study's file
 
 def limits(context: ReportContext) -> Iterator[Block]:
     """Every reason to conclude less, from the runs themselves."""
-    yield Heading(context.format_phrase("section.limits"))
+    yield Heading(context.phrase("section.limits"))
     yield Bullets(tuple((item,) for item in _limits(context)))
 
 
 def _limits(context: ReportContext) -> Iterator[str]:
-    say, language, standings, runs = context.format_phrase, context.language, context.results, context.runs
+    say, language, standings, runs = context.phrase, context.language, context.results, context.runs
 
     # Seeds
     most = max(len(standing.group.counted_runs) for standing in standings)
@@ -97,7 +97,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
 
 
 def environment(context: ReportContext) -> Iterator[Block]:
-    say, runs = context.format_phrase, context.runs
+    say, runs = context.phrase, context.runs
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         for attempt in RunReader(run.path).environment.attempts[-1:]:
@@ -125,7 +125,7 @@ def environment(context: ReportContext) -> Iterator[Block]:
 
 
 def repeat(context: ReportContext) -> Iterator[Block]:
-    say = context.format_phrase
+    say = context.phrase
     yield Heading(say("section.repeat"))
     yield Paragraph((say("repeat.what"),))
     commands = dict.fromkeys(portable_command(RunReader(run.path).run.command) for run in context.runs)
@@ -153,4 +153,4 @@ def repeat(context: ReportContext) -> Iterator[Block]:
 
 
 def made_with(context: ReportContext) -> Iterator[Block]:
-    yield Paragraph((context.format_phrase("made-with", version=version()),))
+    yield Paragraph((context.phrase("made-with", version=version()),))

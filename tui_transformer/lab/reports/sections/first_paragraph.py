@@ -21,7 +21,7 @@ Sentence = str | Strong  # an alarm is in bold
 def first_paragraph(context: ReportContext) -> VerdictParagraph:
     sentences = [*_alarms(context), *_unfinished(context)]
     sentences += _compared(context) if context.several else _alone(context, context.results[0])
-    between = context.format_phrase("join.sentence")
+    between = context.phrase("join.sentence")
     spans = [span for sentence in sentences for span in (between, sentence)]
     void = any(s.group.invalid_badge or _all_diverged(s) or INERT in s.badges for s in context.results)
     return VerdictParagraph(tuple(spans[1:]), alarm=void)
@@ -41,7 +41,7 @@ def _alarms(context: ReportContext) -> Iterator[Sentence]:
         for s in having:
             if not _all_diverged(s):
                 count = {"n": s.group.diverged_count, "total": len(s.runs)}
-                yield Strong(context.format_phrase("alarm.diverged-some", name=context.name(s), **count))
+                yield Strong(context.phrase("alarm.diverged-some", name=context.name(s), **count))
     # Losses no better than counting tokens, in runs too short for the check to say so.
     unlearned = []
     for standing in context.results:
@@ -59,9 +59,7 @@ def _alarm(context: ReportContext, name: str, having: Sequence[VariantResult]) -
     for standing in having:
         variant, runs = context.name(standing), len(standing.runs)
         count = standing.group.badge_counts[name] or runs
-        each.append(
-            variant if count == runs else context.format_phrase("alarm.some", name=variant, n=count, total=runs)
-        )
+        each.append(variant if count == runs else context.phrase("alarm.some", name=variant, n=count, total=runs))
     key = f"alarm.{name}" if name in BADGES else "alarm.unknown"
     values = {"names": context.language.join_list(each), "badge": name, "means": context.language.badge(name).means}
     return Strong(context.language.format_count(key, len(having), **values))
@@ -78,7 +76,7 @@ def _unfinished(context: ReportContext) -> Iterator[Sentence]:
     for run in runs:
         if run.state not in (FINISHED, DAMAGED):
             values = {"name": run.name, "step": f"{run.step:,}", "steps": f"{run.steps:,}"}
-            each.append(context.format_phrase("unfinished.each", state=language.translate_term(run.state), **values))
+            each.append(context.phrase("unfinished.each", state=language.translate(run.state), **values))
     if each:
         yield Strong(language.format_count("unfinished", len(each), each=language.join_list(each)))
     unscored = [run.name for run in runs if run.last is None and run.state == FINISHED]
@@ -86,19 +84,18 @@ def _unfinished(context: ReportContext) -> Iterator[Sentence]:
         yield Strong(language.format_count("unscored", len(unscored), names=language.join_list(unscored)))
 
 
+def _unit(context: ReportContext, standing: VariantResult) -> str:
+    return context.language.translate(standing.protocol.unit)
+
+
 def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence]:
-    say = context.format_phrase
-    mean, unit, run = (
-        standing.mean(LAST),
-        context.language.translate_term(standing.protocol.unit),
-        standing.group.representative,
-    )
+    say = context.phrase
+    mean, run, unit = standing.mean(LAST), standing.group.representative, _unit(context, standing)
     if mean is None:
-        yield (
-            say("alone.nothing")
-            if run.last is None
-            else say("alone.not-final", loss=LAST.format_value(run.last), unit=unit)
-        )
+        if run.last is None:
+            yield say("alone.nothing")
+        else:
+            yield say("alone.not-final", loss=LAST.format_value(run.last), unit=unit)
         return
     key = "alone.void" if standing.group.invalid_badge else "alone"
     seeds = standing.seeds_text(context.language)
@@ -115,7 +112,7 @@ def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence
 
 
 def _compared(context: ReportContext) -> Iterator[Sentence]:
-    say = context.format_phrase
+    say = context.phrase
     reasons = {
         why_incomparable(s.group.representative, level.representative, context.language): None
         for s in context.results
@@ -131,17 +128,9 @@ def _compared(context: ReportContext) -> Iterator[Sentence]:
         elif others and baseline is not None:
             mean = baseline.mean(LAST)
             if mean is not None and not baseline.group.invalid_badge:
-                unit, seeds = (
-                    context.language.translate_term(baseline.protocol.unit),
-                    baseline.seeds_text(context.language),
-                )
-                yield say(
-                    "compared.level",
-                    baseline=context.name(baseline),
-                    loss=LAST.format_mean(mean),
-                    unit=unit,
-                    seeds=seeds,
-                )
+                unit, seeds = _unit(context, baseline), baseline.seeds_text(context.language)
+                loss = LAST.format_mean(mean)
+                yield say("compared.level", baseline=context.name(baseline), loss=loss, unit=unit, seeds=seeds)
             yield from _kinds(context, context.name(baseline), others)
     yield from _answers(context)
     most = max(len(s.group.counted_runs) for s in context.results)
@@ -173,14 +162,12 @@ def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult
         ]
         primary = having[0].primary
         if primary is LAST:
-            measure = context.format_phrase(
-                "compared.of-loss", unit=context.language.translate_term(having[0].protocol.unit)
-            )
+            measure = context.phrase("compared.of-loss", unit=_unit(context, having[0]))
         else:
             key = "compared.of-share" if primary.is_share else "compared.of-score"
-            measure = context.format_phrase(key, name=context.language.translate_term(primary.name))
-        names = context.format_phrase("join.comma").join(each)
-        yield context.format_phrase(f"compared.{kind}", baseline=baseline, names=names, measure=measure)
+            measure = context.phrase(key, name=context.language.translate(primary.name))
+        names = context.phrase("join.comma").join(each)
+        yield context.phrase(f"compared.{kind}", baseline=baseline, names=names, measure=measure)
 
 
 def _answers(context: ReportContext) -> Iterator[str]:
@@ -189,33 +176,31 @@ def _answers(context: ReportContext) -> Iterator[str]:
     standings = [s for s in asked if s.group.representative.classification is None]
     yield from _classes(context, [s for s in asked if s not in standings])
     each = [
-        context.format_phrase("answers.each", name=context.name(s), share=EXACT.format_mean(mean), unit=EXACT.unit)
+        context.phrase("answers.each", name=context.name(s), share=EXACT.format_mean(mean), unit=EXACT.unit)
         for s in standings
         if (mean := s.mean(EXACT)) is not None
     ]
     if each:
-        yield context.format_phrase("answers", each=context.language.join_list(each))
+        yield context.phrase("answers", each=context.language.join_list(each))
     for one in majorities(s.group.representative for s in standings):
-        yield context.format_phrase("answers.majority", answer=one.answer, share=f"{one.share:.1%}")
+        yield context.phrase("answers.majority", answer=one.answer, share=f"{one.share:.1%}")
 
 
 def _classes(context: ReportContext, standings: Sequence[VariantResult]) -> Iterator[str]:
     """Each one's accuracy, and that of always choosing one class, of word counts, and of who knows the grammar."""
     each = [
-        context.format_phrase(
-            "answers.each", name=context.name(s), share=ACCURACY.format_mean(mean), unit=ACCURACY.unit
-        )
+        context.phrase("answers.each", name=context.name(s), share=ACCURACY.format_mean(mean), unit=ACCURACY.unit)
         for s in standings
         if (mean := s.mean(ACCURACY)) is not None
     ]
     if each:
-        yield context.format_phrase("classes", each=context.language.join_list(each))
+        yield context.phrase("classes", each=context.language.join_list(each))
     for one in majorities(s.group.representative for s in standings):
-        yield context.format_phrase("classes.majority", answer=one.answer, share=f"{one.share:.1%}")
+        yield context.phrase("classes.majority", answer=one.answer, share=f"{one.share:.1%}")
     known = {facts.bag_of_words: facts for s in standings if (facts := context.facts(s.group.representative))}
     for share, facts in known.items():
         if share is not None:
-            yield context.format_phrase("classes.words", share=f"{share:.1%}")
+            yield context.phrase("classes.words", share=f"{share:.1%}")
         if (reader := facts.best_reader) is not None:
             key = "classes.best" if reader.unordered is None else "classes.best.order"
-            yield context.format_phrase(key, best=f"{reader.accuracy:.1%}", unordered=f"{reader.unordered or 0.0:.1%}")
+            yield context.phrase(key, best=f"{reader.accuracy:.1%}", unordered=f"{reader.unordered or 0.0:.1%}")

@@ -54,16 +54,16 @@ def numbered_names(parts: Sequence[Part], name: str) -> Iterator[tuple[str, Part
 
 
 def cut_note(context: ReportContext, part: Part, most: int) -> str:
-    return context.format_phrase("figure.cut", shown=most, total=len(part)) if len(part) > most else ""
+    return context.phrase("figure.cut", shown=most, total=len(part)) if len(part) > most else ""
 
 
 # The course of training
 
 
 def training(context: ReportContext) -> Iterator[doc.Block]:
-    yield doc.Heading(context.format_phrase("section.training"))
+    yield doc.Heading(context.phrase("section.training"))
     blocks = [block for name, part in numbered_names(context.parts, "curves") for block in _course(context, name, part)]
-    yield from blocks or [doc.Paragraph((context.format_phrase("training.nothing"),))]
+    yield from blocks or [doc.Paragraph((context.phrase("training.nothing"),))]
 
 
 def _course(context: ReportContext, name: str, part: Part) -> Iterator[doc.Block]:
@@ -79,7 +79,7 @@ def _course(context: ReportContext, name: str, part: Part) -> Iterator[doc.Block
         keys.append("caption.floor.window" if floor.context else "caption.floor")
     if any(s.group.invalid_badge for s in shown):
         keys.append("caption.void")
-    caption = context.sentences([*map(context.format_phrase, keys), cut_note(context, part, MOST_CURVES)])
+    caption = context.sentences([*map(context.phrase, keys), cut_note(context, part, MOST_CURVES)])
     unit = part[0].group.representative.protocol.unit
     yield doc.Figure(name, caption, partial(curves_figure, lines, unit, floor, context.picture_language))
     if len(part) == 1 and len(part[0].runs) == 1:
@@ -97,7 +97,7 @@ def _decimated(steps: Sequence[float], kept: set[float]) -> list[float]:
 
 
 def _evaluations(context: ReportContext, run: RunEntry) -> Iterator[doc.Table]:
-    say = context.format_phrase
+    say = context.phrase
     metrics = context.metrics[run.path]
     by_step = {float(r.step): r for r in metrics.validation if "step" in r.model_fields_set}
     best = {float(run.best_step)} if run.best_step is not None else set()
@@ -127,7 +127,7 @@ def _evaluations(context: ReportContext, run: RunEntry) -> Iterator[doc.Table]:
 
 
 def _evaluations_cut(context: ReportContext, shown: int, total: int) -> str:
-    return context.format_phrase("table.evaluations.cut", shown=shown, total=total) if total > MOST_EVALUATIONS else ""
+    return context.phrase("table.evaluations.cut", shown=shown, total=total) if total > MOST_EVALUATIONS else ""
 
 
 def _value_at(curve: Curve, step: float, form: str) -> str:
@@ -146,16 +146,16 @@ def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
     steps = _decimated(everything, set())
     if steps:
         rows = tuple(doc.cells([f"{step:,.0f}", *(points.get(step, "") for points in losses)]) for step in steps)
-        heads = (context.format_phrase("head.step"), *map(context.name, shown))
+        heads = (context.phrase("head.step"), *map(context.name, shown))
         note = _evaluations_cut(context, len(steps), len(everything))
-        yield doc.Table(context.format_phrase("table.means"), heads, rows, "r" * len(heads), note)
+        yield doc.Table(context.phrase("table.means"), heads, rows, "r" * len(heads), note)
 
 
 # The ablation
 
 
 def results(context: ReportContext) -> Iterator[doc.Block]:
-    say, standings = context.format_phrase, context.results
+    say, standings = context.phrase, context.results
     runs = all_runs(standings)
     measures = (*probe_measures(runs), *(measure for measure in score_measures(runs) if measure.judged))
     loss = mean_column(LAST, always=True)
@@ -194,15 +194,11 @@ def _averages(context: ReportContext) -> Iterator[doc.Table]:
     for run in all_runs(context.results):
         for name, loss in run.averages:
             best, minus = ("", "") if run.best is None else (f"{run.best:.4f}", f"{loss - run.best:+.4f}")
-            rows.append(doc.cells([run.name, context.language.translate_term(name), f"{loss:.4f}", best, minus]))
+            rows.append(doc.cells([run.name, context.language.translate(name), f"{loss:.4f}", best, minus]))
     if rows:
-        cut = (
-            context.format_phrase("table.cut", shown=MOST_AVERAGES, total=len(rows))
-            if len(rows) > MOST_AVERAGES
-            else ""
-        )
+        cut = context.phrase("table.cut", shown=MOST_AVERAGES, total=len(rows)) if len(rows) > MOST_AVERAGES else ""
         heads = context.heads("run", "weights", "loss", "best", "minus_best")
-        yield doc.Table(context.format_phrase("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
+        yield doc.Table(context.phrase("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
 
 
 def _table(context: ReportContext, caption: str, among: Sequence[Column], measures: Sequence[Measure]) -> doc.Table:
@@ -218,19 +214,18 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
         if column.key == "expected":
             return doc.TableCell(outcome_summary(expectations(standing, measures), language) or doc.NONE)
         if column is columns.CHECKS:  # without what its owner has seen: a reader judges alone
-            return doc.TableCell(
-                replace(column, localized_cell=None).screen_text(standing, None), strong=bool(standing.badges)
-            )
+            words = replace(column, localized_cell=None).screen_text(standing, None)
+            return doc.TableCell(words, strong=bool(standing.badges))
         return doc.TableCell(column.screen_text(standing, None))
 
     rows = tuple(tuple(cell(column, standing) for column in shown) for standing in standings)
-    heads = tuple(language.translate_term(column.title) for column in shown)
+    heads = tuple(language.translate(column.title) for column in shown)
     align = "".join("r" if column.right_aligned else "l" for column in shown)
     return doc.Table(caption, heads, rows, align, context.sentences(notes(standings, language)))
 
 
 def _named(context: ReportContext, standing: VariantResult, sentences: Sequence[str]) -> doc.Spans:
-    return doc.Strong(context.name(standing)), context.format_phrase("name.colon"), context.sentences(sentences)
+    return doc.Strong(context.name(standing)), context.phrase("name.colon"), context.sentences(sentences)
 
 
 def _expectations(context: ReportContext, measures: Sequence[Measure]) -> Iterator[doc.Block]:
@@ -241,15 +236,13 @@ def _expectations(context: ReportContext, measures: Sequence[Measure]) -> Iterat
         everything += found
         if found:
             each = [expectation_sentence(one, context.language) for one in found]
-            said = context.format_phrase("join.semicolon").join(each) + context.format_phrase("full-stop")
+            said = context.phrase("join.semicolon").join(each) + context.phrase("full-stop")
             why = standing.expectation.why
-            items.append(
-                _named(context, standing, [said, context.format_phrase("expected.why", why=why) if why else ""])
-            )
+            items.append(_named(context, standing, [said, context.phrase("expected.why", why=why) if why else ""]))
     if items:
-        yield doc.Heading(context.format_phrase("section.expected"), 2)
+        yield doc.Heading(context.phrase("section.expected"), 2)
         counts = outcome_counts(everything, context.language)
-        yield doc.Paragraph((context.format_phrase("expected.counts", counts=counts),))
+        yield doc.Paragraph((context.phrase("expected.counts", counts=counts),))
         yield doc.Bullets(tuple(items))
 
 
@@ -264,33 +257,25 @@ def probing(context: ReportContext) -> Iterator[doc.Block]:
         measured = probe_measures(runs)
         if measured:
             tables.append(_probe_table(context, part[0].group.representative, measured))
-            tables.append(_variant_table(context, part, measured, context.format_phrase("table.probes")))
+            tables.append(_variant_table(context, part, measured, context.phrase("table.probes")))
         others = tuple(measure for measure in score_measures(runs) if measure.name not in LOSS_FORMS)
         if others:
-            tables.append(_variant_table(context, part, others, context.format_phrase("table.scores")))
+            tables.append(_variant_table(context, part, others, context.phrase("table.scores")))
     if not tables:
         return
-    yield doc.Heading(context.format_phrase("section.probes"))
+    yield doc.Heading(context.phrase("section.probes"))
     yield from tables
     for name, part in numbered_names(context.parts, "distance"):
         charts = distance_charts(context, part[:MOST_CURVES])
         if charts:
-            each = [  # how far back each can look, if less than its context
-                context.format_phrase(
-                    "caption.reach.each",
-                    name=context.name(standing),
-                    n=found.tokens,
-                    why=context.language.translate_term(found.why),
-                )
-                for standing in part
-                if (found := reach(standing.group.representative.config)) is not None and found.why != "context"
-            ]
-            reaches = (
-                context.format_phrase("caption.reach", each=context.format_phrase("join.semicolon").join(each))
-                if each
-                else ""
-            )
-            caption = context.sentences([context.format_phrase("caption.distance"), reaches])
+            each = []
+            for standing in part:
+                found = reach(standing.group.representative.config)
+                if found is not None and found.why != "context":  # it cannot look back as far as its context
+                    facts = {"n": found.tokens, "why": context.language.translate(found.why)}
+                    each.append(context.phrase("caption.reach.each", name=context.name(standing), **facts))
+            reaches = context.phrase("caption.reach", each=context.phrase("join.semicolon").join(each)) if each else ""
+            caption = context.sentences([context.phrase("caption.distance"), reaches])
             yield doc.Figure(name, caption, partial(distance_figure, charts, context.picture_language))
 
 
@@ -300,15 +285,13 @@ def _probe_table(context: ReportContext, run: RunEntry, measured: Sequence[Measu
     for measure in measured:
         probe, places = known.get(measure.key), run.places.get(measure.key)
         shares = (None, None) if probe is None else (probe.chance, probe.shortcut)
-        texts = [
-            "" if places is None else f"{places:,}",
-            *("" if share is None else f"{share:.1%}" for share in shares),
-        ]
-        what = context.language.translate_term(probe.description) if probe is not None else ""
+        count = "" if places is None else f"{places:,}"
+        texts = [count, *("" if share is None else f"{share:.1%}" for share in shares)]
+        what = context.language.translate(probe.description) if probe is not None else ""
         rows.append((doc.TableCell(measure.key, code=True), *doc.cells([*texts, what])))
     note = "table.described.pairs" if run.protocol.task.corpus == "pairs" else "table.described.note"
     heads = context.heads("probe", "places", "chance", "shortcut", "remembered")
-    return doc.Table(context.format_phrase("table.described"), heads, tuple(rows), "lrrrl", context.format_phrase(note))
+    return doc.Table(context.phrase("table.described"), heads, tuple(rows), "lrrrl", context.phrase(note))
 
 
 def _variant_table(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> doc.Table:
@@ -323,9 +306,9 @@ def _variant_table(context: ReportContext, part: Part, measures: Sequence[Measur
             amount = doc.NONE if mean is None else context.bracketed(measure.format_mean(mean), facts)
             row.append(doc.TableCell(amount, strong=mean is not None and judged is not None and judged.kind == "worse"))
         rows.append(tuple(row))
-    names = ((language.translate_term(measure.name), measure.unit) for measure in measures)
-    heads = (context.format_phrase("head.variant"), *(f"{name}, %" if unit == "%" else name for name, unit in names))
-    return doc.Table(caption, heads, tuple(rows), "l" * len(heads), context.format_phrase("table.probes.note"))
+    names = ((language.translate(measure.name), measure.unit) for measure in measures)
+    heads = (context.phrase("head.variant"), *(f"{name}, %" if unit == "%" else name for name, unit in names))
+    return doc.Table(caption, heads, tuple(rows), "l" * len(heads), context.phrase("table.probes.note"))
 
 
 # What the models write
@@ -341,14 +324,14 @@ def texts(context: ReportContext) -> Iterator[doc.Block]:
     ]
     if not written:
         return
-    yield doc.Heading(context.format_phrase("section.texts"))
+    yield doc.Heading(context.phrase("section.texts"))
     for standing, run, sample in written:
         if sample.translations:
             yield _translation_scores(context, standing, run)
             yield _translations(context, standing, sample)
     samples = [_sample(context, *one) for one in written if not one[2].translations]
     if samples:
-        yield doc.Paragraph((context.format_phrase("texts.chosen"),))
+        yield doc.Paragraph((context.phrase("texts.chosen"),))
         yield from samples
 
 
@@ -360,7 +343,7 @@ def classes(context: ReportContext) -> Iterator[doc.Block]:
     shown = [(s, run) for s in context.results for run in s.runs[:1] if run.classification is not None][:MOST_WRITERS]
     if not shown:
         return
-    yield doc.Heading(context.format_phrase("section.classes"))
+    yield doc.Heading(context.phrase("section.classes"))
     for standing, run in shown:
         found = run.classification
         assert found is not None
@@ -368,29 +351,27 @@ def classes(context: ReportContext) -> Iterator[doc.Block]:
             (doc.TableCell(name), *(doc.TableCell(f"{n:,}", strong=i == j) for j, n in enumerate(row)))
             for i, (name, row) in enumerate(zip(found.classes, found.confusion, strict=True))
         )
-        caption = context.format_phrase("table.confusion", name=context.name(standing), run=run.name)
-        heads = (context.format_phrase("head.class"), *found.classes)
-        yield doc.Table(
-            caption, heads, rows, "l" + "r" * len(found.classes), context.format_phrase("table.confusion.note")
-        )
+        caption = context.phrase("table.confusion", name=context.name(standing), run=run.name)
+        heads = (context.phrase("head.class"), *found.classes)
+        yield doc.Table(caption, heads, rows, "l" + "r" * len(found.classes), context.phrase("table.confusion.note"))
 
 
 def _sample(context: ReportContext, standing: VariantResult, run: RunEntry, sample: Sample) -> doc.Listing:
     how = {"temperature": sample.temperature, "top_k": sample.top_k, "top_p": sample.top_p}
     details = [
-        context.format_phrase(f"texts.{key}", value=f"{value:g}")
+        context.phrase(f"texts.{key}", value=f"{value:g}")
         for key, value in how.items()
         if value is not None and not (key == "top_p" and value == 1.0)
     ]
-    title = context.format_phrase("texts.title", name=context.name(standing), run=run.name, step=f"{sample.step:,}")
+    title = context.phrase("texts.title", name=context.name(standing), run=run.name, step=f"{sample.step:,}")
     between = "" if run.protocol.task.continues else "\n→ "
     shown = sample.prompt + between + sample.text
     text = shown[:LONGEST_SAMPLE] + ("…" if len(shown) > LONGEST_SAMPLE else "")
-    return doc.Listing(text, context.bracketed(title, context.format_phrase("join.comma").join(details)))
+    return doc.Listing(text, context.bracketed(title, context.phrase("join.comma").join(details)))
 
 
 def _translation_scores(context: ReportContext, standing: VariantResult, run: RunEntry) -> doc.Paragraph:
-    say, last = context.format_phrase, RunReader(run.path).summary.last or ValidationRecord()
+    say, last = context.phrase, RunReader(run.path).summary.last or ValidationRecord()
     said = [say("texts.translated", name=context.name(standing), run=run.name, step=f"{last.step:,}")]
     if last.bleu is not None and last.chrf is not None and last.exact_match is not None:
         shares = {"bleu": f"{last.bleu:.2f}", "chrf": f"{last.chrf:.1f}", "exact": f"{last.exact_match:.1%}"}
@@ -418,13 +399,13 @@ def _translations(context: ReportContext, standing: VariantResult, sample: Sampl
     rows_of = {"questions": ("question", "answer"), "articles": ("article", "summary")}
     source, target = rows_of.get(standing.protocol.task.row_name, ("source", "translation"))
     heads = context.heads(source, "reference", target)
-    caption = context.format_phrase(TABLES[target], name=context.name(standing))
+    caption = context.phrase(TABLES[target], name=context.name(standing))
     if any(row.probabilities for row in sample.translations):
         heads = context.heads("text", "class", "predicted")
-        caption = context.format_phrase("table.classified", name=context.name(standing))
+        caption = context.phrase("table.classified", name=context.name(standing))
         chances = [row.probabilities.get(row.text) for row in sample.translations]
         rows = [
             (*row[:2], replace(row[2], text=context.bracketed(row[2].text, "" if chance is None else f"{chance:.2f}")))
             for row, chance in zip(rows, chances, strict=False)
         ]
-    return doc.Table(caption, heads, tuple(rows), "lll", context.format_phrase("table.translations.note"))
+    return doc.Table(caption, heads, tuple(rows), "lll", context.phrase("table.translations.note"))

@@ -24,14 +24,8 @@ MOST_RUNS = 60  # rows of a table
 MOST_DIAGRAMS = 2
 # What changes a diagram's shape; what changes only inside a box goes into a table.
 SHAPE_SETTINGS = (
-    "architecture",
-    "n_layers",
-    "n_encoder_layers",
-    "norm",
-    "norm_placement",
-    "final_norm",
-    "residual",
-    "parallel",
+    *("architecture", "n_layers", "n_encoder_layers"),
+    *("norm", "norm_placement", "final_norm", "residual", "parallel"),
 )
 PARTS = ("documents", "questions")  # a document corpus has a hash per split of either
 SPLIT_COUNTS = ("documents", "questions", "texts", "pairs", "characters", "tokens", "source_tokens", "unknown")
@@ -47,14 +41,14 @@ def config_of(run: RunEntry) -> RunConfig | None:
 
 
 def runs(context: ReportContext) -> Iterator[Block]:
-    yield Heading(context.format_phrase("section.runs"))
+    yield Heading(context.phrase("section.runs"))
     yield Paragraph((context.sentences(_what_was_run(context)),))
-    say, language = context.format_phrase, context.language
+    say, language = context.phrase, context.language
     rows = []
     for standing in context.results:
         for run in standing.runs:
-            state, why = language.translate_term(run.state), standing.group.exclusion_reasons.get(run.path, "")
-            reason = language.translate_term(why) if why != run.state else ""
+            state, why = language.translate(run.state), standing.group.exclusion_reasons.get(run.path, "")
+            reason = language.translate(why) if why != run.state else ""
             step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
             seed = run.seed_of_study
             texts = [
@@ -71,13 +65,10 @@ def runs(context: ReportContext) -> Iterator[Block]:
 
 
 def _what_was_run(context: ReportContext) -> Iterator[str]:
-    say, language = context.format_phrase, context.language
-    values = {
-        "runs": len(context.runs),
-        "variants": len(context.results),
-        "corpora": context.language.join_list(context.corpora),
-    }
-    yield say("runs.several" if context.several else "runs.one" if len(context.runs) == 1 else "runs.seeds", **values)
+    say, language = context.phrase, context.language
+    counts = {"runs": len(context.runs), "variants": len(context.results)}
+    key = "runs.several" if context.several else "runs.one" if len(context.runs) == 1 else "runs.seeds"
+    yield say(key, corpora=language.join_list(context.corpora), **counts)
     steps = dict.fromkeys(f"{run.steps:,}" for run in context.runs if run.steps)
     if steps:
         yield say("runs.steps", steps=language.join_list(steps))
@@ -87,7 +78,7 @@ def _what_was_run(context: ReportContext) -> Iterator[str]:
         if before:
             stages = language.join_list(dict.fromkeys(run.study.stage for run in before if run.study is not None))
             lengths = language.join_list(dict.fromkeys(f"{run.steps:,}" for run in before))
-            kinds = language.join_list(dict.fromkeys(language.translate_term(run.protocol.objective) for run in before))
+            kinds = language.join_list(dict.fromkeys(language.translate(run.protocol.objective) for run in before))
             yield say("runs.stages", name=name, stages=stages, steps=lengths, objectives=kinds, n=len(before))
         elif origins:
             yield say("runs.origins", name=name, origins=language.join_list(origins))
@@ -102,7 +93,7 @@ def _what_was_run(context: ReportContext) -> Iterator[str]:
 
 
 def model(context: ReportContext) -> Iterator[Block]:
-    say = context.format_phrase
+    say = context.phrase
     configs = {s: config for s in context.results if (config := config_of(s.group.representative)) is not None}
     yield Heading(say("section.model"))
     if not configs:
@@ -143,7 +134,7 @@ def model(context: ReportContext) -> Iterator[Block]:
 
 
 def _components(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
-    say = context.format_phrase
+    say = context.phrase
     found = {s: parts for s in context.results if (parts := RunReader(s.group.representative.path).model.components)}
     if standing not in found:
         return
@@ -152,7 +143,7 @@ def _components(context: ReportContext, standing: VariantResult) -> Iterator[Tab
         if all(parts != found[other] for other in shown):
             shown.append(s)
     names = dict.fromkeys(name for s in shown for name in found[s])
-    rows = [cells([context.language.translate_term(n), *(f"{found[s].get(n, 0):,}" for s in shown)]) for n in names]
+    rows = [cells([context.language.translate(n), *(f"{found[s].get(n, 0):,}" for s in shown)]) for n in names]
     rows.append(cells([say("head.total"), *(f"{sum(found[s].values()):,}" for s in shown)], strong=True))
     heads = [context.name(s) for s in shown] if len(shown) > 1 else [say("head.parameters")]
     note = say("model.same-size") if len(shown) == 1 and len(found) > 1 else ""
@@ -162,13 +153,13 @@ def _components(context: ReportContext, standing: VariantResult) -> Iterator[Tab
 
 def data(context: ReportContext) -> Iterator[Block]:
     """The data, each text once: its splits, and the losses to compare any model with."""
-    yield Heading(context.format_phrase("section.data"))
+    yield Heading(context.phrase("section.data"))
     seen: list[DataFacts] = []
     for part in context.parts:
         run = part[0].group.representative
         facts = context.facts(run)
         if not facts.model_fields_set:
-            yield Paragraph((context.format_phrase("data.unknown", name=run.name, corpus=corpus_name(run)),))
+            yield Paragraph((context.phrase("data.unknown", name=run.name, corpus=corpus_name(run)),))
         elif facts not in seen:
             seen.append(facts)
             yield Paragraph((context.sentences(_data_sentences(context, run, facts)),))
@@ -179,25 +170,22 @@ def data(context: ReportContext) -> Iterator[Block]:
             known = [("level.window" if floor.context else "level.floor", floor.loss_text) for floor in facts.floors]
             counted = (("level.bigram", facts.bigram), ("level.unigram", facts.unigram))
             known += [(key, f"{loss:.4f}") for key, loss in counted if loss is not None]
-            rows = tuple(
-                cells([context.format_phrase(key), amount, context.format_phrase(f"{key}.means")])
-                for key, amount in known
-            )
-            unit = context.format_phrase("figure.loss.unit", unit=context.language.translate_term(run.protocol.unit))
-            heads = (context.format_phrase("head.level"), unit, context.format_phrase("head.means"))
+            rows = tuple(cells([context.phrase(key), amount, context.phrase(f"{key}.means")]) for key, amount in known)
+            unit = context.phrase("figure.loss.unit", unit=context.language.translate(run.protocol.unit))
+            heads = (context.phrase("head.level"), unit, context.phrase("head.means"))
             if rows:
-                yield Table(context.format_phrase("table.levels"), heads, rows, "lrl")
+                yield Table(context.phrase("table.levels"), heads, rows, "lrl")
 
 
 def _data_sentences(context: ReportContext, run: RunEntry, facts: DataFacts) -> Iterator[str]:
-    say, language, protocol = context.format_phrase, context.language, run.protocol
-    yield say("data.corpus", corpus=corpus_name(run), objective=language.translate_term(protocol.objective))
+    say, language, protocol = context.phrase, context.language, run.protocol
+    yield say("data.corpus", corpus=corpus_name(run), objective=language.translate(protocol.objective))
     if facts.source == "generated":
         yield say("data.generated")
     if facts.floor is not None:
         yield say("data.floor")
     if facts.vocabulary is not None:
-        tokenizer = language.translate_term(str(run.config.get("data.tokenizer") or "characters"))
+        tokenizer = language.translate(str(run.config.get("data.tokenizer") or "characters"))
         yield say("data.vocabulary", n=f"{facts.vocabulary:,}", tokenizer=tokenizer)
     if facts.tokenizer_sha256:
         yield say("data.tokenizer-hash", hash=facts.tokenizer_sha256[:16])
@@ -217,15 +205,13 @@ def _splits(context: ReportContext, facts: DataFacts) -> Table:
         hashed = next((key for key in (name, *of_parts) if key in facts.sha256), "")
         counts = [f"{split[key]:,}" if key in split else "" for key in keys]
         sha256 = facts.sha256.get(hashed, "")[:64]
-        rows.append(
-            (*cells([context.language.translate_term(name), *counts]), TableCell(sha256 or NONE, code=bool(hashed)))
-        )
+        rows.append((*cells([context.language.translate(name), *counts]), TableCell(sha256 or NONE, code=bool(hashed))))
     heads = (*context.heads("split", *keys), "SHA-256")
-    return Table(context.format_phrase("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
+    return Table(context.phrase("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
 
 
 def settings(context: ReportContext) -> Iterator[Block]:
-    say = context.format_phrase
+    say = context.phrase
     among = [standing.group.representative for standing in context.results]
     yield Heading(say("section.settings"))
     if not any(run.config for run in among):
@@ -236,11 +222,8 @@ def settings(context: ReportContext) -> Iterator[Block]:
         yield _differing(context, varied) if varied else Paragraph((say("settings.no-difference"),))
     run = context.representative.group.representative
     config = config_of(run)
-    hidden = {
-        *varied,
-        "seed",
-        *(key for key, acts, _ in CONDITIONAL_SETTINGS if config is not None and not acts(config)),
-    }
+    idle = {key for key, acts, _ in CONDITIONAL_SETTINGS if config is not None and not acts(config)}
+    hidden = {*varied, "seed", *idle}
     shared = [key for key in differences.setting_keys(among) if key not in hidden and not is_bookkeeping(key)]
     known = [(key, run.config[key]) for key in shared if run.config.get(key) is not None]
     pairs = [(TableCell(key, code=True), TableCell(_setting(value))) for key, value in known]
@@ -259,7 +242,7 @@ def _setting(value: object) -> str:
 
 def _differing(context: ReportContext, keys: list[str]) -> Table:
     """Variants down and settings across if these are few, else transposed."""
-    caption = context.format_phrase("table.differing")
+    caption = context.phrase("table.differing")
     named = [(context.name(s), s.group.representative.config) for s in context.results]
     if len(keys) <= FEW_SETTINGS:
         shown = differences.short_names(keys)
@@ -267,10 +250,10 @@ def _differing(context: ReportContext, keys: list[str]) -> Table:
             (TableCell(name), *(TableCell(_setting(config.get(key)), code=True) for key in keys))
             for name, config in named
         ]
-        heads = (context.format_phrase("head.variant"), *(shown[key] for key in keys))
+        heads = (context.phrase("head.variant"), *(shown[key] for key in keys))
     else:
         rows = [
             (TableCell(key, code=True), *(TableCell(_setting(config.get(key))) for _, config in named)) for key in keys
         ]
-        heads = (context.format_phrase("head.setting"), *(name for name, _ in named))
+        heads = (context.phrase("head.setting"), *(name for name, _ in named))
     return Table(caption, heads, tuple(rows), "l" * len(heads))

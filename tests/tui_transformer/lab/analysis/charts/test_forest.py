@@ -216,4 +216,4 @@ def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
 def test_one_run_answers_nothing(tmp_path) -> None:
     variant(tmp_path, "alone")
     assert answers(tmp_path) == ()
-    assert ENGLISH.format_phrase("answer.more", n=2) == "2 more"
+    assert ENGLISH.phrase("answer.more", n=2) == "2 more"
