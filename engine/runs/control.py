@@ -12,7 +12,7 @@ from engine.runs.commands import RunCommand, control_file, read_commands
 from engine.runs.records import Process
 
 POLLS_PER_SECOND = 20
-PAUSE_INTERVAL = 0.1  # seconds between polls while paused
+PAUSE_SLEEP = 0.1  # seconds between polls while paused
 
 
 class StopRequested(Exception):

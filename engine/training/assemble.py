@@ -142,31 +142,28 @@ def resume(
     except InputError as error:
         if not checkpoint.never_saved(reader):
             raise
-        raise InputError(
-            tr(
-                "{error}; the run has no checkpoint, so there is nothing to resume: `{command}` frees the name",
-                error=error,
-                command=reader.command("delete"),
-            )
-        ) from None
+        message = tr(
+            "{error}; the run has no checkpoint, so there is nothing to resume: `{command}` frees the name",
+            error=error,
+            command=reader.command("delete"),
+        )
+        raise InputError(message) from None
     capabilities.require_valid(config, str(run / "config.toml"))
     if reader.status.state == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
-        raise InputError(
-            tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
-        )
+        message = tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
+        raise InputError(message)
     ranks = join_ranks(device)
     where = ranks.device
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
         if handed_over and reader.status.state != "handing-over":
-            raise InputError(
-                tr(
-                    "run '{name}' was not being moved to another process; its state is {state}",
-                    name=reader.name,
-                    state=told(reader.status.state),
-                )
+            message = tr(
+                "run '{name}' was not being moved to another process; its state is {state}",
+                name=reader.name,
+                state=told(reader.status.state),
             )
+            raise InputError(message)
         if checkpoint.never_saved(reader):
             parts = _load(config, run.parent, data_dir, ranks, control)
             writer.begin_again()
@@ -183,13 +180,12 @@ def resume(
         control.raise_if_stopped()
         recorded = reader.data
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
-            raise InputError(
-                tr(
-                    "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
-                    name=task.corpus.name,
-                    name2=reader.name,
-                )
+            message = tr(
+                "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
+                name=task.corpus.name,
+                name2=reader.name,
             )
+            raise InputError(message)
         config = _pin_auto_settings(config, reader, where)
         capabilities.require_even_ranks(config, ranks.size)
         model = build_network(config, config.needed_tokens(task.vocab_size), where)
@@ -208,12 +204,10 @@ def resume(
     attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config, writer.attempt, ranks.size)
     same = EXACT_IF_SAME if config.train.exact_sum == "on" else (*EXACT_IF_SAME, "ranks")
-    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in same}
-    differs = [
-        english("{key} was {was} and is now {found}", key=key, was=was, found=found)
-        for key, (was, found) in compared.items()
-        if was != found
-    ]
+    differs = []
+    for key in same:
+        if (was := getattr(attempts[0], key)) != (found := getattr(now, key)):
+            differs.append(english("{key} was {was} and is now {found}", key=key, was=was, found=found))
     if config.train.accumulation > 3 and any(attempt.ranks is None for attempt in attempts):
         differs.append(english("gradients were added up in another order"))
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
@@ -233,24 +227,18 @@ def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
         return [Lint("config.toml", text)] if recorded is None else []
     start = ("run", "--config", reader.path / "config.toml", "--set", f"{INIT_FROM}={reader.name}@last")
     again = command_line(*start, runs_dir=reader.path.parent)
+    shown = [(key[:80], *map(short_repr_or_unset, pair)) for key, pair in changed.items()]
     differs = comma_separated(
-        tr(
-            "{key} was {was} and is now {found}",
-            key=key[:80],
-            was=short_repr_or_unset(was),
-            found=short_repr_or_unset(found),
-        )
-        for key, (was, found) in changed.items()
+        tr("{key} was {was} and is now {found}", key=key, was=was, found=found) for key, was, found in shown
     )
-    raise InputError(
-        tr(
-            "run '{name}' was started with different settings: {differs}; restore them in its config.toml to resume "
-            "it, or train on from its weights: `{again}`",
-            name=reader.name,
-            differs=differs,
-            again=again,
-        )
+    message = tr(
+        "run '{name}' was started with different settings: {differs}; restore them in its config.toml to resume "
+        "it, or train on from its weights: `{again}`",
+        name=reader.name,
+        differs=differs,
+        again=again,
     )
+    raise InputError(message)
 
 
 def _contradictions(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -363,15 +351,14 @@ def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> N
             raise MemoryError
         return build_model(config.model, vocab_size, config.seed, device)
     except (RuntimeError, MemoryError):
-        raise InputError(
-            tr(
-                "the model does not fit on {device}: {count:,} parameters with gradients and moments "
-                "need {count2:,.1f} GB; use fewer layers or a smaller d_model",
-                device=device,
-                count=count,
-                count2=16 * count / 1e9,
-            )
-        ) from None
+        text = tr(
+            "the model does not fit on {device}: {count:,} parameters with gradients and moments "
+            "need {count2:,.1f} GB; use fewer layers or a smaller d_model",
+            device=device,
+            count=count,
+            count2=16 * count / 1e9,
+        )
+        raise InputError(text) from None
 
 
 def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:

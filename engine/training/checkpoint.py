@@ -36,13 +36,8 @@ from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord
 from engine.training.optimizer import EMA, state_names
 
-WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
-    "model.safetensors",
-    "optimizer.safetensors",
-    "state.json",
-    "tokenizer.json",
-    "manifest.json",
-)
+WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+TOKENIZER, MANIFEST = "tokenizer.json", "manifest.json"
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
 STATE_SCHEMA = 1
 LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
@@ -250,14 +245,9 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
         if found is None:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
-    raise InputError(
-        tr("run '{name}' has no intact checkpoint to resume from", name=run.name)
-        + "".join(f"; {text}" for text in wrong)
-        + tr(
-            "; `{command_line}` trains it from the start",
-            command_line=command_line("run", "--config", run / "config.toml", runs_dir=run.parent),
-        )
-    )
+    text = "; ".join((tr("run '{name}' has no intact checkpoint to resume from", name=run.name), *wrong))
+    again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent)
+    raise InputError(text + tr("; `{command_line}` trains it from the start", command_line=again))
 
 
 def never_saved(reader: RunReader) -> bool:
@@ -274,31 +264,23 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
         state = TrainerState.from_json(read_json(folder / STATE))
     except (OSError, ValueError) as error:
         raise InputError(tr("{folder}: cannot resume from this state: {error}", folder=folder, error=error)) from None
-    moments = load_tensors(folder / OPTIMIZER)
+    path = folder / OPTIMIZER
+    moments = load_tensors(path)
     parameters = dict(model.named_parameters())
     keys = state_names(optimizer)
     kept = {name: keys[parameter] if state.step else () for name, parameter in parameters.items()}
     expected = {f"{name}/{key}" for name, those in kept.items() for key in those}
     if moments.keys() != expected:
-        raise InputError(
-            tr(
-                "{folder}: '{moments}' is missing or does not belong here",
-                folder=folder / OPTIMIZER,
-                moments=min(moments.keys() ^ expected),
-            )
-        )
+        odd = min(moments.keys() ^ expected)
+        raise InputError(tr("{folder}: '{moments}' is missing or does not belong here", folder=path, moments=odd))
     for name, parameter in parameters.items():
         own = {key: moments[f"{name}/{key}"] for key in kept[name]}
         for key, moment in own.items():
             if moment.shape != (() if key == "step" else parameter.shape):
-                raise InputError(
-                    tr(
-                        "{folder}: '{name}/{key}' does not match the shape of its weight",
-                        folder=folder / OPTIMIZER,
-                        name=name,
-                        key=key,
-                    )
+                text = tr(
+                    "{folder}: '{name}/{key}' does not match the shape of its weight", folder=path, name=name, key=key
                 )
+                raise InputError(text)
         if own:
             optimizer.state[parameter] = {key: moment.to(parameter.device) for key, moment in own.items()}
     return state
@@ -317,28 +299,24 @@ def find(reader: RunReader, which: str) -> Path:
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in step_folders(reader.path) if path.name[5:].isdecimal()]
-    there = (
-        tr("it has best, last and steps {steps}", steps=comma_separated(steps[-8:]))
-        if steps
-        else tr("it has none at all")
-    )
-    raise InputError(
-        tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
-    )
+    there = tr("it has none at all")
+    if steps:
+        there = tr("it has best, last and steps {steps}", steps=comma_separated(steps[-8:]))
+    text = tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
+    raise InputError(text)
 
 
 def find_intact(reader: RunReader, which: str) -> Path:
     """`find`; raise `InputError` if the checkpoint is damaged."""
     folder = find(reader, which)
     if (wrong := find_damage(folder)) is not None:
-        raise InputError(
-            tr(
-                "{folder}: {wrong}; `{command}` shows which checkpoints are intact",
-                folder=folder,
-                wrong=wrong,
-                command=reader.command("doctor"),
-            )
+        text = tr(
+            "{folder}: {wrong}; `{command}` shows which checkpoints are intact",
+            folder=folder,
+            wrong=wrong,
+            command=reader.command("doctor"),
         )
+        raise InputError(text)
     return folder
 
 
@@ -395,9 +373,8 @@ def load_network(
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require_valid(config, str(said))
     if tokenizer.is_pair != (config.task.corpus == "pairs"):
-        raise InputError(
-            tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.action)
-        )
+        text = tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.action)
+        raise InputError(text)
     if read_as is not None:
         config = config.model_copy(update={"model": read_as})
     size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
@@ -464,23 +441,21 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
     """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
-        raise InputError(
-            tr("{path}: weights of another model: '{name}' is only in this file", path=path, name=name)
-            if name in saved
-            else tr("{path}: weights of another model: '{name}' is only in the config's model", path=path, name=name)
-        )
+        text = tr("{path}: weights of another model: '{name}' is only in the config's model", path=path, name=name)
+        if name in saved:
+            text = tr("{path}: weights of another model: '{name}' is only in this file", path=path, name=name)
+        raise InputError(text)
     for name, shape in expected.items():
         if saved[name] != shape:
             found = list(saved[name])
-            raise InputError(
-                tr(
-                    "{path}: weights of another model: '{name}' is {found} here but {list} in the config's model",
-                    path=path,
-                    name=name,
-                    found=found,
-                    list=list(shape),
-                )
+            text = tr(
+                "{path}: weights of another model: '{name}' is {found} here but {list} in the config's model",
+                path=path,
+                name=name,
+                found=found,
+                list=list(shape),
             )
+            raise InputError(text)
 
 
 def saved_shapes(path: Path) -> dict[str, Shape]:
@@ -494,9 +469,8 @@ def saved_shapes(path: Path) -> dict[str, Shape]:
         raise InputError(tr("{path}: cannot be read: {error}", path=path, error=error)) from None
     for name, found in types.items():
         if found != "F32":
-            raise InputError(
-                tr("{path}: cannot be read: '{name}' is {found}, must be F32", path=path, name=name, found=found)
-            )
+            text = tr("{path}: cannot be read: '{name}' is {found}, must be F32", path=path, name=name, found=found)
+            raise InputError(text)
     return shapes
 
 
@@ -528,7 +502,6 @@ def load_weights(model: nn.Module, path: Path) -> None:
     saved = load_tensors(path)
     for name, _ in model.named_parameters():
         if not torch.isfinite(saved[name]).all():
-            raise InputError(
-                tr("{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name)
-            )
+            text = tr("{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name)
+            raise InputError(text)
     put_weights(model, saved)

@@ -47,28 +47,14 @@ POSITION = "model.position"
 SCHEME_SETTINGS = tuple(
     f"model.{name}" for name in ("rope_base", "rope_pairing", "relative_max_distance", "t5_buckets", "t5_max_distance")
 )
-SCHEME_MODULES, POSITION_TABLE = (
-    {"positions", "scheme"},
-    "positions.table.weight",
-)  # in the names of a scheme's parameters
+# In the names of a scheme's parameters.
+SCHEME_MODULES, POSITION_TABLE = {"positions", "scheme"}, "positions.table.weight"
 LENGTHS = ("model.context_length", "model.source_length")
-TOKENIZER_SETTINGS = (
-    "tokenizer",
-    "bpe_size",
-    "words_size",
-    "shared_vocabulary",
-)  # data settings that determine the tokens
+TOKENIZER_SETTINGS = ("tokenizer", "bpe_size", "words_size", "shared_vocabulary")  # in `data`: what the tokens are
 RowMapping = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
-SERIOUS_BADGES = (
-    LEAK,
-    BROKEN,
-    NO_ORDER,
-    INERT,
-    IMPLAUSIBLE,
-    DIVERGED,
-    NOT_LEARNING,
-)  # badges the next run should know about
+# Badges the next run should know about.
+SERIOUS_BADGES = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)
 
 
 @dataclass(frozen=True)
@@ -110,22 +96,17 @@ class ParentCheckpoint:
         own = task.own_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
             said.append(english("a tokenizer made from this text alone would differ: {difference}", difference=differs))
-        said += [
-            english("parent '{name}' is marked {badge}", name=name, badge=badge)
-            for badge in self.reader.badges
-            if badge not in SERIOUS_BADGES
-        ]
+        mild = [badge for badge in self.reader.badges if badge not in SERIOUS_BADGES]
+        said += [english("parent '{name}' is marked {badge}", name=name, badge=badge) for badge in mild]
         alike = self.reader.config.task.task == config.task.task
         if alike and self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
                 seen = task.overlap_with(task_of_run(self.reader, data_dir))
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
-            share = (
-                0.0
-                if seen is None
-                else max(seen.largest_share, seen.repeated_line_share if seen.has_repeated_lines else 0.0)
-            )
+            share = 0.0
+            if seen is not None:
+                share = max(seen.largest_share, seen.repeated_line_share if seen.has_repeated_lines else 0.0)
             if share >= MUCH_SEEN:
                 text = english(
                     "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
@@ -149,13 +130,10 @@ class ParentCheckpoint:
                 if name not in rows:
                     continue
                 if not torch.isfinite(values[name]).all():
-                    raise InputError(
-                        tr(
-                            "{path}: '{name}' contains NaN or infinite values; try another checkpoint",
-                            path=path,
-                            name=name,
-                        )
+                    text = tr(
+                        "{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name
                     )
+                    raise InputError(text)
                 here, there = rows[name]
                 parameter[here] = values[name][there].to(parameter.device)
                 copied += values[name][there].numel()
@@ -178,45 +156,31 @@ class ParentCheckpoint:
         """Yield settings that fit but differ from the weights' training, and problems of the other run."""
         name, state, changed = self.name, self.reader.state, _changed(config, self.reader.config)
         for key, (was, now) in changed.items():
+            values = {"key": key, "now": now, "was": was, "name": name}
             if key in LENGTHS:
                 if was is not None and now is not None and now > was:
                     text = english(
                         "{key} is {now}, but was {was} in '{name}': its weights have never seen the later positions",
-                        key=key,
-                        now=now,
-                        was=was,
-                        name=name,
+                        **values,
                     )
                     yield Lint(INIT_FROM, text)
             elif key != POSITION and (POSITION not in changed or key not in SCHEME_SETTINGS):
-                text = english(
-                    "{key} is {now}, but the weights of '{name}' were trained with {was}",
-                    key=key,
-                    now=now,
-                    was=was,
-                    name=name,
-                )
+                text = english("{key} is {now}, but the weights of '{name}' were trained with {was}", **values)
                 yield Lint(INIT_FROM, text)
         if state != "finished":
-            yield Lint(
-                INIT_FROM,
-                english(
-                    "'{name}' has not finished ({state}): starting from its step {step:,}",
-                    name=name,
-                    state=state,
-                    step=self.origin.step,
-                ),
+            text = english(
+                "'{name}' has not finished ({state}): starting from its step {step:,}",
+                name=name,
+                state=state,
+                step=self.origin.step,
             )
+            yield Lint(INIT_FROM, text)
         for badge in self.reader.badges:
             if badge in SERIOUS_BADGES:
-                yield Lint(
-                    INIT_FROM,
-                    english(
-                        "parent '{name}' is marked {badge}: what it learned may be worthless",
-                        name=name,
-                        badge=badge,
-                    ),
+                text = english(
+                    "parent '{name}' is marked {badge}: what it learned may be worthless", name=name, badge=badge
                 )
+                yield Lint(INIT_FROM, text)
 
 
 def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
@@ -225,18 +189,17 @@ def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, toke
         asked, was = getattr(config.data, key), getattr(before.data, key)
         if asked != was and key in (f"{config.data.tokenizer}_size", "tokenizer", "shared_vocabulary"):
             value = str(was).lower() if isinstance(was, bool) else was
-            raise InputError(
-                tr(
-                    "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} ({described}), and "
-                    "its weights fit only its own tokens; --set data.{key}={value}",
-                    setting=setting(config.train.init_from),
-                    key=key,
-                    asked=str(asked).lower(),
-                    name=name,
-                    value=value,
-                    described=told(describe(tokenizer)),
-                )
+            text = tr(
+                "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} ({described}), and "
+                "its weights fit only its own tokens; --set data.{key}={value}",
+                setting=setting(config.train.init_from),
+                key=key,
+                asked=str(asked).lower(),
+                name=name,
+                value=value,
+                described=told(describe(tokenizer)),
             )
+            raise InputError(text)
 
 
 def match_shapes(
@@ -259,18 +222,14 @@ def match_shapes(
     if POSITION in changed:
         was, now = changed[POSITION]
         begins = "" if fresh.isdisjoint(own) else english("; its learned weights start fresh")
-        lints.append(
-            Lint(
-                INIT_FROM,
-                english(
-                    "{key} is '{now}', but the weights were trained with '{was}'{begins}",
-                    key=POSITION,
-                    now=now,
-                    was=was,
-                    begins=begins,
-                ),
-            )
+        text = english(
+            "{key} is '{now}', but the weights were trained with '{was}'{begins}",
+            key=POSITION,
+            now=now,
+            was=was,
+            begins=begins,
         )
+        lints.append(Lint(INIT_FROM, text))
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(POSITION_TABLE)
         if here is None:
@@ -297,15 +256,14 @@ def match_shapes(
             for key, (was, now) in changed.items()
         )
         shown = "; ".join(misfits[:MAX_SHOWN])
-        raise InputError(
-            tr(
-                "{setting}: its weights do not fit: {shown}{more}: {differs}",
-                setting=setting(config.train.init_from),
-                shown=shown,
-                more=more,
-                differs=differs or tr("damaged"),
-            )
+        text = tr(
+            "{setting}: its weights do not fit: {shown}{more}: {differs}",
+            setting=setting(config.train.init_from),
+            shown=shown,
+            more=more,
+            differs=differs or tr("damaged"),
         )
+        raise InputError(text)
     return rows, lints
 
 

@@ -89,8 +89,7 @@ class Inspector:
             )
             if set(switches) == {"seed"}:
                 why = english(
-                    "run '{name}' has a different seed but bit-identical metrics: the seed had no effect",
-                    name=name,
+                    "run '{name}' has a different seed but bit-identical metrics: the seed had no effect", name=name
                 )
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
@@ -100,9 +99,8 @@ class Inspector:
 
     def note(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""
-        if verdict is None or verdict.verdict == self.writer.last_verdict(verdict.check, default=OK):
-            return
-        self._write(verdict)
+        if verdict is not None and verdict.verdict != self.writer.last_verdict(verdict.check, default=OK):
+            self._write(verdict)
 
     def _write(self, verdict: Verdict) -> None:
         self.writer.verdict(verdict)

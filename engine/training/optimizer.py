@@ -46,13 +46,10 @@ def parameter_kinds(model: nn.Module) -> dict[str, str]:
         elif isinstance(modules[owner], nn.Linear | nn.Embedding):
             kinds[name] = "linear" if isinstance(modules[owner], nn.Linear) else "embedding"
         else:  # decay must be decided, not guessed
-            raise ValueError(
-                tr(
-                    "no decay group covers the parameter '{leaf}' of {name}",
-                    leaf=leaf,
-                    name=type(modules[owner]).__name__,
-                )
+            text = tr(
+                "no decay group covers the parameter '{leaf}' of {name}", leaf=leaf, name=type(modules[owner]).__name__
             )
+            raise ValueError(text)
     return kinds
 
 

@@ -91,15 +91,14 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     found = read_json(path)
     if not isinstance(found, dict):
         raise InputError(tr("{path}: missing or damaged; every exported model's folder has this file", path=path))
-    if found.get("model_type") != MODEL_TYPE:
-        raise InputError(
-            tr(
-                "{path}: model_type is {found!r}, must be '{model_type}'",
-                path=path,
-                found=str(found.get("model_type"))[:40],
-                model_type=MODEL_TYPE,
-            )
+    if (kind := found.get("model_type")) != MODEL_TYPE:
+        text = tr(
+            "{path}: model_type is {found!r}, must be '{model_type}'",
+            path=path,
+            found=str(kind)[:40],
+            model_type=MODEL_TYPE,
         )
+        raise InputError(text)
     config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
     own = folder / OWN_TOKENIZER  # a folder of an earlier version has it in tokenizer.json
     tokenizer = read_tokenizer(own if own.exists() else folder / checkpoint.TOKENIZER)

@@ -87,10 +87,8 @@ OTHER_SEEDS = 4
 FIRST_STEPS = 3
 AVERAGE_LIMIT = 1e-3  # of the distance between the moving average and the weights
 ORDERED, DRAWN = 2048, 64  # most micro-batches tried: in order, and of random windows
-ENOUGH, FALSE_ALARM_CHANCE = (
-    20,
-    1e-10,
-)  # pairs of batches of which half are not equal by chance; chance of a false alarm
+ENOUGH = 20  # pairs of batches of which half are not equal by chance
+FALSE_ALARM_CHANCE = 1e-10
 
 
 def self_check(
@@ -244,11 +242,10 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
                 silent.append(name)
         network.zero_grad()
     wrong = ""
-    if tied != config.model.tie_embeddings:
-        asked = english("model.tie_embeddings = true, but output and embedding are separate matrices")
-        wrong = (
-            asked if not tied else english("model.tie_embeddings = false, but output and embedding share one matrix")
-        )
+    if config.model.tie_embeddings and not tied:
+        wrong = english("model.tie_embeddings = true, but output and embedding are separate matrices")
+    elif tied and not config.model.tie_embeddings:
+        wrong = english("model.tie_embeddings = false, but output and embedding share one matrix")
     elif built != expected:
         wrong = english(
             "the model has {built:,} parameters, but the config calls for {expected:,}", built=built, expected=expected
@@ -299,14 +296,12 @@ def check_source(copy: SmallCopy) -> Verdict | None:
         for hook in hooks:
             hook.remove()
     changed = [not torch.equal(*pair) for pair in zip(*kept, strict=True)]
-    deaf = [str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i]]
+    deaf = ", ".join(str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i])
     wrong = ""
     if torch.equal(*logits):
         wrong = english("a different source changes no prediction: the decoder ignores its source")
     elif deaf:
-        wrong = english(
-            "changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
-        )
+        wrong = english("changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=deaf)
     right = english("a different source changes what each decoder layer reads{said}", said=copy.size_note)
     return _verdict("source", wrong, right)
 
@@ -459,10 +454,8 @@ def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
     sources, lengths = torch.stack((read, read.flip(0))), [len(read), max(1, len(read) // (2 if reads else 1))]
     penalty = make_length_penalty(generation.length_penalty, generation.alpha)
     how: dict[str, Any] = {"penalty": penalty, "specials": special, "allowed": special.pad, "max_length": [WRITTEN] * 2}
-    words, at = (
-        torch.tensor([*range(special.pad), special.end]),
-        right_padded_positions(lengths, "cpu") if reads else None,
-    )
+    words = torch.tensor([*range(special.pad), special.end])
+    at = right_padded_positions(lengths, "cpu") if reads else None
     worst, n = 0.0, 0
     for beam in (1, BEAM):
         found = translate_batch(network, sources, at, beam=beam, n_best=beam, **how)
@@ -509,11 +502,9 @@ def _cut(batch: Batch, rows: int) -> Batch:
     targets = part(batch.targets, most)
     source = None if batch.source is None else part(batch.source, None)
     longest = most if batch.source is None else None
-    at = (
-        None
-        if batch.source_positions is None
-        else Positions(part(batch.source_positions.index, longest), one_sided_padding=True)
-    )
+    at = batch.source_positions
+    if at is not None:
+        at = Positions(part(at.index, longest), one_sided_padding=True)
     return type(batch)(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 
@@ -804,12 +795,10 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) ->
                 wrong = wrong.format(name=name, rates=rates[name])
         scored = full_vocabulary_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.clone()
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
-    said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-    right = (
-        english("{said}: active in training, off in scoring", said=said)
-        if rates
-        else english("none is set, and training mode adds none")
-    )
+    right = english("none is set, and training mode adds none")
+    if rates:
+        said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+        right = english("{said}: active in training, off in scoring", said=said)
     return _verdict("dropout", wrong, right + copy.size_note)
 
 
@@ -824,9 +813,8 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
         if config.task.continues:
             n = int(asked[0].sum())  # all, or those before a document ends
             text = torch.cat((batch.tokens[0, :n], batch.targets[0, n - 1 : n]))
-            scores[english("scoring a text")] = score_tokens(
-                network, text, context=length, stride=length, batch_size=1
-            ).nll
+            read = score_tokens(network, text, context=length, stride=length, batch_size=1)
+            scores[english("scoring a text")] = read.nll
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
                 return english(
@@ -840,9 +828,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
 
 def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> Verdict:
     """Do the initial weights and the first batches depend on the seed?"""
-    first, other = (
-        build_model(copy.model, copy.network.vocab_size, config.seed + more).state_dict() for more in (0, 1)
-    )
+    first, other = (build_model(copy.model, copy.network.vocab_size, config.seed + i).state_dict() for i in (0, 1))
 
     def batches(seed: int) -> list[tuple[Tensor, ...]]:
         found = [reseeded(seed).batch(step, 0) for step in range(1, FIRST_STEPS + 1)]
@@ -900,9 +886,8 @@ def check_batches(config: RunConfig, stream: BatchStream) -> Verdict:
         read[epoch].append(batch)
     orders = [np.concatenate(batches) for batches in read if batches]
     tried, repeats = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
-    nearly_all = (
-        FALSE_ALARM_CHANCE ** (1 / len(tried)) * n - moved
-    )  # of the text, except with the chance `FALSE_ALARM_CHANCE`
+    # Of the text, except with the chance `FALSE_ALARM_CHANCE`.
+    nearly_all = FALSE_ALARM_CHANCE ** (1 / len(tried)) * n - moved
     once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
     wrong = ""
     if tried.min() < 0 or tried.max() >= n or not (once or random):

@@ -56,15 +56,13 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
         nll, step = math.fsum(totals), result.step
         for what, value in ((english("the loss"), nll), (english("a gradient"), norm)):
             if not math.isfinite(value):
-                raise Diverged(
-                    english(
-                        "{what} is NaN or infinite at step {step}; the last good state is step {saved}",
-                        what=what,
-                        step=step,
-                        saved=step - 1,
-                    )
-                    + _first_rank(result, totals)
+                text = english(
+                    "{what} is NaN or infinite at step {step}; the last good state is step {saved}",
+                    what=what,
+                    step=step,
+                    saved=step - 1,
                 )
+                raise Diverged(text + _first_rank(result, totals))
         yield nll, norm
 
 
@@ -125,9 +123,8 @@ class Stepper:
         if self.deferred:
             self.optimizer.found_inf = self._found_inf  # type: ignore[attr-defined]  # as torch.amp.GradScaler does
         self._prefetched: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
-        self._uses_dropout = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
-            config.model.attention_dropout > 0.0
-        )
+        rates = (module.p for module in model.modules() if isinstance(module, Dropout))
+        self._uses_dropout = any(rate > 0.0 for rate in (config.model.attention_dropout, *rates))
 
     def step(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> StepResult:
         """Take optimizer step `step`, counted from 1, each micro-batch in `pieces` parts; the gradient stays that of

@@ -27,16 +27,7 @@ from engine.model.layers import Layer
 from engine.model.numerics import make_repeatable, set_fp32_matmul
 from engine.ranks import SINGLE, Ranks
 from engine.runs.commands import RunCommand
-from engine.runs.control import (
-    PAUSE_INTERVAL,
-    Control,
-    Diverged,
-    Leaking,
-    Outcome,
-    OutOfMemory,
-    RankLost,
-    StopRequested,
-)
+from engine.runs.control import PAUSE_SLEEP, Control, Diverged, Leaking, Outcome, OutOfMemory, RankLost, StopRequested
 from engine.runs.records import AverageScores, DataFacts, EvaluationScores, Summary, TrainRecord, ValidationRecord
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.verdict import LEAK
@@ -136,9 +127,8 @@ class Trainer:
             if leak is not None:
                 raise Leaking(english("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
         self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "last", self._saved_step))
-        self.writer.update_status(
-            state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved_step)
-        )
+        saved = checkpoint.folder_name(self._saved_step)
+        self.writer.update_status(state="running", phase="training", checkpoint=saved)
         where = english(
             "{steps} steps on {device} in {precision}",
             steps=self.config.train.steps,
@@ -146,7 +136,7 @@ class Trainer:
             precision=self.stepper.precision,
         )
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
-        self.ranks.broadcast_checkpoint(self.writer.path / "checkpoints" / checkpoint.folder_name(self._saved_step))
+        self.ranks.broadcast_checkpoint(self.writer.path / "checkpoints" / saved)
 
     def advance(self) -> None:
         self._step()
@@ -180,12 +170,10 @@ class Trainer:
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
-        patience = (
-            english("no improvement for {patience} evaluations", patience=self.config.evaluation.patience)
-            if self._out_of_patience()
-            else ""
-        )
-        return Outcome("finished", self.state.step, patience)
+        why, patience = "", self.config.evaluation.patience
+        if self._out_of_patience():
+            why = english("no improvement for {patience} evaluations", patience=patience)
+        return Outcome("finished", self.state.step, why)
 
     def _stop_with_checkpoint(self) -> Outcome:
         """Stop with a checkpoint, or on a full disk keep the last that fit; without any, resuming starts over."""
@@ -202,11 +190,9 @@ class Trainer:
         except OSError as error:
             if error.errno not in DISK_FULL_ERRNOS:
                 raise
-            saved = (
-                english("step {saved} is the last one saved", saved=self._saved_step)
-                if self._saved_step >= 0
-                else english("nothing has been saved yet")
-            )
+            saved = english("nothing has been saved yet")
+            if self._saved_step >= 0:
+                saved = english("step {saved} is the last one saved", saved=self._saved_step)
             reason = english("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
             if self.control.successor is not None:
@@ -233,7 +219,7 @@ class Trainer:
             if command is RunCommand.STOP:
                 raise StopRequested
             if command is None:
-                time.sleep(PAUSE_INTERVAL)
+                time.sleep(PAUSE_SLEEP)
             self.writer.update_status(step=self.state.step, control_id=self.control.last_command_id)
         self.writer.event("continued", step=self.state.step)
         self.writer.update_status(state="running", phase="training", reason="", control_id=self.control.last_command_id)
@@ -286,18 +272,17 @@ class Trainer:
         size, pieces = self.config.train.batch_size, 2 * self.state.pieces
         if not self.config.train.auto_batch or pieces > size:
             fits = max(1, size // pieces)
-            raise OutOfMemory(
-                english(
-                    "out of memory on {device} at step {step} with {size} windows at once; use --set "
-                    "train.auto_batch=true to compute them in pieces, or --set train.batch_size={fits} --set "
-                    "train.accumulation={pieces}",
-                    device=self.device,
-                    step=step,
-                    size=size,
-                    fits=fits,
-                    pieces=pieces,
-                )
-            ) from error
+            text = english(
+                "out of memory on {device} at step {step} with {size} windows at once; use --set "
+                "train.auto_batch=true to compute them in pieces, or --set train.batch_size={fits} --set "
+                "train.accumulation={pieces}",
+                device=self.device,
+                step=step,
+                size=size,
+                fits=fits,
+                pieces=pieces,
+            )
+            raise OutOfMemory(text) from error
         self.state.pieces = pieces
         said = english("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
         self.writer.event("auto_batch", said, step=step)
@@ -329,20 +314,19 @@ class Trainer:
         state.interval_seconds += seconds
         if step % self.config.log.every and step != self.config.train.steps:
             return
-        self.writer.metrics(
-            TrainRecord.create(
-                kind="train",
-                step=step,
-                tokens=state.tokens,
-                seconds=round(state.seconds, 4),
-                loss=state.interval_nll / state.interval_tokens,
-                lr=result.rate,
-                grad_norm=norm,
-                tokens_per_second=round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
-                device_load=device_load(self.device),
-                memory_bytes=memory_in_use(self.device),
-            )
+        record = TrainRecord.create(
+            kind="train",
+            step=step,
+            tokens=state.tokens,
+            seconds=round(state.seconds, 4),
+            loss=state.interval_nll / state.interval_tokens,
+            lr=result.rate,
+            grad_norm=norm,
+            tokens_per_second=round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
+            device_load=device_load(self.device),
+            memory_bytes=memory_in_use(self.device),
         )
+        self.writer.metrics(record)
         state.interval_nll, state.interval_tokens, state.interval_seconds = 0.0, 0, 0.0
 
     # At a step boundary
@@ -365,7 +349,7 @@ class Trainer:
     def _wait_for_room(self) -> None:
         if self.control.stop_is_queued():
             raise StopRequested
-        time.sleep(PAUSE_INTERVAL)
+        time.sleep(PAUSE_SLEEP)
 
     def _evaluate(self) -> None:
         state = self.state
@@ -402,10 +386,8 @@ class Trainer:
         self.writer.update_status(phase="checkpointing")
         state, optimizer, provenance = self.state, self.stepper.optimizer, self._provenance
         state.offsets = self.writer.sync()
-        run, check = self.writer.path, self.writer.require_claim
-        name = self.writer.retry_while_disk_full(
-            lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check)
-        )
+        run, check, retry = self.writer.path, self.writer.require_claim, self.writer.retry_while_disk_full
+        name = retry(lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check))
         self._saved_step = state.step
         self.writer.update_status(phase="training", checkpoint=name)
 
@@ -429,20 +411,17 @@ class Trainer:
         if wanted < 2 and not moving:
             return
         run, model, step, provenance = self.writer.path, self.model, self.state.step, self._provenance
+        retry = self.writer.retry_while_disk_full
         own = {name: value.clone() for name, value in checkpoint.weights_of(model).items()}
         try:
             if wanted >= 2:
-                steps = self.writer.retry_while_disk_full(
-                    lambda: checkpoint.save_average(run, model, provenance, wanted)
-                )
+                steps = retry(lambda: checkpoint.save_average(run, model, provenance, wanted))
                 scores = self.scorer.record(model, self._raise_if_stopping).dump()
                 self.state.average = AverageScores.create(steps=tuple(steps), **scores)
                 checkpoint.put_weights(model, own)
             if moving:
                 optimizer = self.stepper.optimizer
-                self.writer.retry_while_disk_full(
-                    lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance)
-                )
+                retry(lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance))
                 self._ema = self.scorer.record(model, self._raise_if_stopping)
         finally:
             checkpoint.put_weights(model, own)
@@ -450,20 +429,19 @@ class Trainer:
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state
         best, last = (None if of is None else of.loss for of in (state.best, state.last))
-        self.writer.write(
-            Summary.create(
-                step=state.step,
-                tokens=state.tokens,
-                seconds=round(state.seconds, 4),
-                best=state.best,
-                last=state.last,
-                gap=None if best is None or last is None else last - best,
-                average=state.average,
-                **({} if self._ema is None else {"ema": self._ema}),
-                fingerprint=metrics,
-                scores_sha256=scores,
-            )
+        summary = Summary.create(
+            step=state.step,
+            tokens=state.tokens,
+            seconds=round(state.seconds, 4),
+            best=state.best,
+            last=state.last,
+            gap=None if best is None or last is None else last - best,
+            average=state.average,
+            **({} if self._ema is None else {"ema": self._ema}),
+            fingerprint=metrics,
+            scores_sha256=scores,
         )
+        self.writer.write(summary)
 
 
 def prepare_process(config: RunConfig, device: torch.device) -> None:

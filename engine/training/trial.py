@@ -71,10 +71,8 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
-    beyond = (
-        3 * model.window if any(self_attention(kind).reach(1) is not None for kind, _ in model.layer_kinds()) else 0
-    )
-    wanted = max(FEWEST_TOKENS, beyond, 2 * far + 2)
+    limited = any(self_attention(kind).reach(1) is not None for kind, _ in model.layer_kinds())
+    wanted = max(FEWEST_TOKENS, 3 * model.window if limited else 0, 2 * far + 2)
     draw = torch.Generator().manual_seed(0)
     lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
     tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
@@ -141,12 +139,10 @@ def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]
     if model is None:
         return []
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
-    nothing = PositionScheme()
+    nothing, dropout = PositionScheme(), model.attention_dropout
 
     def seeing(see: Visibility) -> Attend:
-        return lambda q, k, v, at: softmax_attention(
-            AttentionCall(q, k, at, at, see, nothing, model.attention_dropout), v
-        )
+        return lambda q, k, v, at: softmax_attention(AttentionCall(q, k, at, at, see, nothing, dropout), v)
 
     def linear(q: Tensor, k: Tensor, v: Tensor, at: Positions) -> Tensor:
         return linear_attention(q, k, v, at, nothing, causal=model.causal)

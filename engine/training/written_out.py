@@ -190,13 +190,9 @@ def unpadded_rows(config: RunConfig, batch: Batch) -> Iterator[TokenRow]:
     real = None if batch.source_positions is None else (batch.source_positions.index >= 0).sum(1).tolist()
     pooled = isinstance(batch, PooledBatch)
     for row, targets in enumerate(batch.targets.tolist()):
-        n = (
-            (real[row] if real else None)
-            if pooled
-            else _scored_places(targets)[-1] + 1
-            if config.trains_on_rows
-            else None
-        )
+        n = real[row] if real and pooled else None
+        if config.trains_on_rows and not pooled:
+            n = _scored_places(targets)[-1] + 1
         source = None if batch.source is None else batch.source[row, : real[row] if real else None].tolist()
         yield TokenRow(source, batch.tokens[row, :n].tolist(), targets if pooled else targets[:n])
 
@@ -251,10 +247,8 @@ class ExampleInverter:
         return (row.tokens + [one for one in row.targets[-1:] if one != IGNORED],)
 
     def masked(self, row: TokenRow) -> tuple[Ids, ...]:
-        n, wanted = (
-            len(_scored_places(row.targets)),
-            max(1, round(self.config.objective.mask_fraction * len(row.tokens))),
-        )
+        n = len(_scored_places(row.targets))
+        wanted = max(1, round(self.config.objective.mask_fraction * len(row.tokens)))
         require(n == wanted, english("{n} tokens are masked, not {wanted}", n=n, wanted=wanted))
         return ([b if b != IGNORED else a for a, b in zip(row.tokens, row.targets, strict=True)],)
 
@@ -403,9 +397,8 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     steps = range(1, 1 + getattr(batches, "steps_per_epoch", COMPARED))
     trained = [batches.batch(step, micro) for step in steps for micro in range(config.train.accumulation)]
     seen = [originals(one) for batch in trained for one in unpadded_rows(config, batch)]
-    one_pass = (
-        seen[: len(rows["train"])] if config.trains_on_rows else seen
-    )  # an epoch's last step reads on into the next
+    # An epoch's last step reads on into the next.
+    one_pass = seen[: len(rows["train"])] if config.trains_on_rows else seen
     check_rows(config, one_pass, rows["train"], "training")
     scorer = task.scorer(config, cpu)
     if config.task.continues:

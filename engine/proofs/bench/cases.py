@@ -176,9 +176,8 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         return work
 
     contenders = {OURS: ours} | {name: theirs(name) for name in spec.peers}
-    yield CaseResult(
-        "evaluation", english("fp32, {batch} windows at once", batch=batch), "tokens/s", spec.time(contenders)
-    )
+    setting = english("fp32, {batch} windows at once", batch=batch)
+    yield CaseResult("evaluation", setting, "tokens/s", spec.time(contenders))
 
 
 def sampling(spec: BenchmarkSpec) -> Iterator[CaseResult]:

@@ -101,22 +101,18 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     if task is not None:
         resolved = task.resolve_config(config, config.preset, 1)
     else:  # durations in epochs need a length
-        rows = RowFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
-        resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
+        facts = RowFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
+        resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=facts)
     shape = BatchShape.from_config(resolved)
     # A batch of rows, unless set in tokens, is cut until its estimate fits.
-    while (
-        resolved.train.batch_tokens is None
-        and shape.rows > 1
-        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > MAX_BYTES
-    ):
+    in_rows = resolved.train.batch_tokens is None
+    while in_rows and shape.rows > 1 and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > MAX_BYTES:
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
         shape = BatchShape.from_config(resolved)
     batches: BatchStream = _Random(shape, words, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
-    Stepper(
-        tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.from_config(tiny), VOCABULARY, device)
-    ).step(1)
+    tiny_batches = _Random(BatchShape.from_config(tiny), VOCABULARY, device)
+    Stepper(tiny, build_model(tiny.model, VOCABULARY, 1, device), tiny_batches).step(1)
     keep_memory()
     largest, accumulation = batches.largest_batch(), resolved.train.accumulation
     shape = BatchShape.from_batch(batches.batch(*largest))
@@ -127,10 +123,8 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
             stepper.step(step)
 
     estimate = memory_bytes(resolved, vocabulary, shape, gpu=gpu)
-    wanted = asked // accumulation if config.train.batch_tokens is None else shape.rows
-    return MemoryPeak(
-        config.preset, shape, max(wanted, shape.rows), task is not None, estimate, peak_bytes(train, device)
-    )
+    rows = max(asked // accumulation, shape.rows) if config.train.batch_tokens is None else shape.rows
+    return MemoryPeak(config.preset, shape, rows, task is not None, estimate, peak_bytes(train, device))
 
 
 class _Random:

@@ -20,17 +20,13 @@ from engine.model.numerics import autocast
 class TorchDecoder(nn.Module):
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__()
-        model = config.model
-        self.embedding = nn.Embedding(vocab_size, model.d_model)
-        self.positions = nn.Embedding(model.context_length, model.d_model)
-        self.dropout = nn.Dropout(model.dropout)
-        layer = nn.TransformerEncoderLayer(
-            model.d_model, model.n_heads, model.d_ff, model.dropout, "gelu", batch_first=True, norm_first=True
-        )
-        self.stack = nn.TransformerEncoder(
-            layer, model.n_layers, nn.LayerNorm(model.d_model), enable_nested_tensor=False
-        )
-        self.head = nn.Linear(model.d_model, vocab_size, bias=False)
+        model, d, p = config.model, config.model.d_model, config.model.dropout
+        self.embedding = nn.Embedding(vocab_size, d)
+        self.positions = nn.Embedding(model.context_length, d)
+        self.dropout = nn.Dropout(p)
+        layer = nn.TransformerEncoderLayer(d, model.n_heads, model.d_ff, p, "gelu", batch_first=True, norm_first=True)
+        self.stack = nn.TransformerEncoder(layer, model.n_layers, nn.LayerNorm(d), enable_nested_tensor=False)
+        self.head = nn.Linear(d, vocab_size, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:  # (B, T) → (B, T, V)
         length = tokens.shape[1]
@@ -139,9 +135,8 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 
 def require_peer(name: str) -> None:
     if name not in PEERS:
-        raise InputError(
-            tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=join_or(PEERS))
-        )
+        text = tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=join_or(PEERS))
+        raise InputError(text)
     if importlib.util.find_spec(PEERS[name][0]) is None:
         raise InputError(tr("--against {name}: not installed; pip install 'tui-transformer[bench]'", name=name))
 

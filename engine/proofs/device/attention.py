@@ -60,8 +60,7 @@ class _Case:
         with torch.no_grad():
             for parameter in scheme.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
-        wide = torch.promote_types(dtype, torch.float32)  # parameters are never bf16
-        return scheme.to(device=device, dtype=wide)
+        return scheme.to(device=device, dtype=torch.promote_types(dtype, torch.float32))  # parameters are never bf16
 
     def softmax(self, dtype: torch.dtype, device: torch.device) -> Softmax | None:
         made = Softmax.from_config(self.model)
@@ -95,15 +94,14 @@ def compare_backends(position: str, context: Context) -> ProofResult:
                 worst[dtype], tried = max(worst[dtype], error), tried + 1
                 if not error <= allowed:
                     name = DTYPE_NAMES[dtype]
-                    wrong.append(
-                        english(
-                            "{backend} for {case} in {precision} has a relative error of {error:.2g}",
-                            backend=backend,
-                            case=case.name,
-                            precision=name,
-                            error=error,
-                        )
+                    text = english(
+                        "{backend} for {case} in {precision} has a relative error of {error:.2g}",
+                        backend=backend,
+                        case=case.name,
+                        precision=name,
+                        error=error,
                     )
+                    wrong.append(text)
     said = english("every applicable backend matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return passed_if(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)

@@ -25,19 +25,11 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
+    said, group = english("memory estimate, {name}"), english("memory estimates")
     return [
         Proof(english("out of memory (simulated), handled by auto_batch"), "memory", simulated_oom, seconds=4.0),
         Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", real_oom, seconds=8.0),
-        *(
-            Proof(
-                english("memory estimate, {name}", name=name),
-                english("memory estimates"),
-                partial(memory_estimate, name),
-                seconds=8.0,
-                limit=180.0,
-            )
-            for name in ESTIMATED
-        ),
+        *(Proof(said.format(name=one), group, partial(memory_estimate, one), 8.0, 180.0) for one in ESTIMATED),
     ]
 
 
@@ -56,9 +48,8 @@ def simulated_oom(context: Context) -> ProofResult:
     ready.trainer.model.register_forward_pre_hook(crowded)
     refused = ready.trainer.run()
     if refused.state != "failed" or "auto_batch=true" not in refused.reason:
-        return failed(
-            english("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
-        )
+        text = english("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
+        return failed(text)
     cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
     losses = [
         [record["loss"] for record in read_lines(run / "metrics.jsonl") if record["kind"] == "train"]
@@ -106,10 +97,8 @@ def real_oom(context: Context) -> ProofResult:
         torch.cuda.empty_cache()
     cut = ready.trainer.state.pieces
     ready.trainer.writer.close("stopped")
-    right, wrong = (
-        english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut),
-        english("the step was never cut into pieces"),
-    )
+    right = english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut)
+    wrong = english("the step was never cut into pieces")
     return passed_if(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
 
@@ -120,20 +109,13 @@ def memory_estimate(name: str, context: Context) -> ProofResult:
     peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
     if peak.measured is None or peak.ratio is None:
         return skipped(english("the peak cannot be measured on this system"))
-    figures: dict[str, Figure] = {
-        "estimate_bytes": peak.estimate,
-        "measured_bytes": peak.measured,
-        "estimate_over_measured": round(peak.ratio, 3),
-    }
+    figures: dict[str, Figure] = {"estimate_bytes": peak.estimate, "measured_bytes": peak.measured}
+    figures["estimate_over_measured"] = round(peak.ratio, 3)
     said = english(
         "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",
         estimate=peak.estimate / 2**20,
         measured=peak.measured / 2**20,
         ratio=peak.ratio,
     )
-    return passed_if(
-        abs(peak.ratio - 1.0) <= NEAR,
-        said,
-        english("{said}, off by more than {near:.0%}", said=said, near=NEAR),
-        **figures,
-    )
+    text = english("{said}, off by more than {near:.0%}", said=said, near=NEAR)
+    return passed_if(abs(peak.ratio - 1.0) <= NEAR, said, text, **figures)

@@ -47,23 +47,21 @@ def preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
     config = task.resolve_config(config, f"preset '{name}'", THREADS)
     expected = _first_step(config, task, "fp32", torch.device("cpu"))
     figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
+    parts = english("loss"), english("gradient")
     wrong = []
     for precision, allowed in FIRST_STEP.items():
         found = _first_step(config, task, precision, device)
-        for what, one, other, limit in zip(
-            (english("loss"), english("gradient")), found, expected, allowed, strict=True
-        ):
+        for what, one, other, limit in zip(parts, found, expected, allowed, strict=True):
             figures[f"first_{what}_difference_{precision}"] = apart = abs(one - other) / abs(other)
             if not apart <= limit:
-                wrong.append(
-                    english(
-                        "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
-                        what=what,
-                        precision=precision,
-                        found=one,
-                        expected=other,
-                    )
+                text = english(
+                    "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
+                    what=what,
+                    precision=precision,
+                    found=one,
+                    expected=other,
                 )
+                wrong.append(text)
         stepper = _stepper(config, task, precision, device)
         for step in range(1, steps + 1):
             result = stepper.step(step)
@@ -76,20 +74,15 @@ def preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(
-                english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
-            )
+            text = english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
+            wrong.append(text)
     leak = run_leak_probe(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
-        wrong.append(
-            english(
-                "leak probe: {verdict} instead of {intended}: {why}",
-                verdict=leak.verdict,
-                intended=intended,
-                why=leak.why,
-            )
+        text = english(
+            "leak probe: {verdict} instead of {intended}: {why}", verdict=leak.verdict, intended=intended, why=leak.why
         )
+        wrong.append(text)
     said = english(
         "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
         "leaks only where intended",

@@ -109,23 +109,20 @@ def run_proofs(
 
 def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> ProofResult:
     if left < MIN_SECONDS:
-        return ProofResult(
-            "skipped", english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
-        )
+        text = english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
+        return ProofResult("skipped", text)
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, ProofResult):
-            result = ProofResult(
-                "failed", english("the proof returned {name} instead of a result", name=type(result).__name__)
-            )
+            text = english("the proof returned {name} instead of a result", name=type(result).__name__)
+            result = ProofResult("failed", text)
     except TimedOut as error:
         result = ProofResult("failed", english("the proof hung: {error}", error=error))
         if left < proof.limit:
-            result = ProofResult(
-                "skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
-            )
+            text = english("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
+            result = ProofResult("skipped", text)
     except (WorkerError, WorkerDied) as error:
         result = ProofResult("failed", str(error))
     finally:
@@ -172,13 +169,8 @@ def device_facts(device: str) -> Facts:
     from engine.model.numerics import has_bf16
 
     where = torch.device(device)
-    facts: Facts = {
-        "device_name": device_name(where),
-        "processor": processor_name(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "hip": torch.version.hip,
-    }
+    facts: Facts = {"device_name": device_name(where), "processor": processor_name()}
+    facts |= {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip}
     if where.type == "cuda":
         properties = torch.cuda.get_device_properties(where)
         facts |= {

@@ -112,10 +112,8 @@ def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
     differ = [what for what in ours if ours[what] != theirs[what]]
     apart = 0.0
     if differ:
-        weights = [
-            checkpoint.load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS)
-            for run in (one, other)
-        ]
+        folders = [checkpoint.find(RunReader(run), "last") for run in (one, other)]
+        weights = [checkpoint.load_tensors(folder / checkpoint.WEIGHTS) for folder in folders]
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
     wrong = english(
@@ -123,12 +121,8 @@ def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
         differ=", ".join(differ),
         apart=apart,
     )
-    return passed_if(
-        not differ,
-        english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
-        wrong,
-        weights_difference=apart,
-    )
+    text = english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours))
+    return passed_if(not differ, text, wrong, weights_difference=apart)
 
 
 def repeated_run(precision: str, context: Context) -> ProofResult:
@@ -164,13 +158,12 @@ def cross_device_resume(context: Context) -> ProofResult:
     wrong = []
     for device in ("cpu", context.device):
         if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
-            wrong.append(
-                english(
-                    "weights saved on {saved_on} differ when loaded on {loaded_on}",
-                    saved_on=context.device,
-                    loaded_on=device,
-                )
+            text = english(
+                "weights saved on {saved_on} differ when loaded on {loaded_on}",
+                saved_on=context.device,
+                loaded_on=device,
             )
+            wrong.append(text)
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
     _run_to_state(on_cpu, "stopped")
@@ -190,11 +183,8 @@ def _state_differs(saved: ReadyRun, loaded: ReadyRun) -> list[str]:
         | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
         for ready in (saved, loaded)
     )
-    wrong = english(
-        "state saved on {device} differs when loaded on {device2}",
-        device=saved.trainer.device,
-        device2=loaded.trainer.device,
-    )
+    device, device2 = saved.trainer.device, loaded.trainer.device
+    wrong = english("state saved on {device} differs when loaded on {device2}", device=device, device2=device2)
     return [] if _equal(one, other) else [wrong]
 
 
@@ -222,22 +212,17 @@ def lost_device(really: bool, context: Context) -> ProofResult:
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
     expected = english("step {saved} is the last one saved", saved=SAVED)
     if state != "failed" or step != SAVED or expected not in reason:
-        return failed(
-            english(
-                "expected a failed run with its checkpoint at step {saved}, but the run's state is {state}: {reason}",
-                state=state,
-                saved=SAVED,
-                reason=reason,
-            ),
-            **figures,
+        text = english(
+            "expected a failed run with its checkpoint at step {saved}, but the run's state is {state}: {reason}",
+            state=state,
+            saved=SAVED,
+            reason=reason,
         )
+        return failed(text, **figures)
     with Worker(context.folder / "log.txt") as fresh:
         fresh.call(resume_to_end, run, context.device, limit=CHILD)
-    compared = _compare_runs(
-        whole,
-        run,
-        english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED),
-    )
+    text = english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
+    compared = _compare_runs(whole, run, text)
     return ProofResult(compared.status, compared.why, {**figures, **compared.figures})
 
 

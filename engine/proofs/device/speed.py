@@ -28,33 +28,12 @@ SECONDS, ROUNDS = 0.6, 3  # of each contender
 
 
 def speed_proofs() -> list[Proof]:
+    waiting = english("no wait for the device between log points, {precision}")
+    recorded, compiled = english("recorded steps, {precision}"), english("compiled steps, {precision}")
     return [
-        *(
-            Proof(
-                english("no wait for the device between log points, {precision}", precision=precision),
-                "waiting",
-                partial(no_host_sync, precision),
-            )
-            for precision in PRECISIONS
-        ),
-        *(
-            Proof(
-                english("recorded steps, {precision}", precision=precision),
-                "record",
-                partial(recorded_steps, precision),
-            )
-            for precision in PRECISIONS
-        ),
-        *(
-            Proof(
-                english("compiled steps, {precision}", precision=precision),
-                "compile",
-                partial(compiled_steps, precision),
-                seconds=40.0,
-                limit=200.0,
-            )
-            for precision in COMPILED
-        ),
+        *(Proof(waiting.format(precision=p), "waiting", partial(no_host_sync, p)) for p in PRECISIONS),
+        *(Proof(recorded.format(precision=p), "record", partial(recorded_steps, p)) for p in PRECISIONS),
+        *(Proof(compiled.format(precision=p), "compile", partial(compiled_steps, p), 40.0, 200.0) for p in COMPILED),
     ]
 
 
@@ -82,21 +61,16 @@ def compiled_steps(precision: str, context: Context) -> ProofResult:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        return passed_if(
-            False, "", english("compiled losses differ (relative error {apart:.2g})", apart=apart), **figures
-        )
+        text = english("compiled losses differ (relative error {apart:.2g})", apart=apart)
+        return passed_if(False, "", text, **figures)
     contenders = {"compiled": step_callable(compiled, PARITY_STEPS), "plain": step_callable(uncompiled, PARITY_STEPS)}
     fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
-    return passed(
-        english(
-            "losses match after {compiling:.0f} s of compiling; {ratio:.2f} × as fast",
-            compiling=compiling,
-            ratio=ratio,
-        ),
-        **figures,
+    text = english(
+        "losses match after {compiling:.0f} s of compiling; {ratio:.2f} × as fast", compiling=compiling, ratio=ratio
     )
+    return passed(text, **figures)
 
 
 def recorded_steps(precision: str, context: Context) -> ProofResult:
@@ -111,9 +85,7 @@ def recorded_steps(precision: str, context: Context) -> ProofResult:
         stepper.records_steps &= name == "recorded"
     losses = [_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
     weights = [[weight.detach().clone() for weight in stepper.model.parameters()] for stepper in steppers.values()]
-    same, repeated = (
-        losses[1] == losses[other] and all(map(torch.equal, weights[1], weights[other])) for other in (0, 2)
-    )
+    same, repeated = (losses[1] == losses[i] and all(map(torch.equal, weights[1], weights[i])) for i in (0, 2))
     contenders = {name: step_callable(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
     fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
@@ -159,6 +131,5 @@ def no_host_sync(precision: str, context: Context) -> ProofResult:
             torch.cuda.set_sync_debug_mode("default")
         for result in results:
             result.read()
-    return passed(
-        english("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
-    )
+    text = english("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
+    return passed(text)

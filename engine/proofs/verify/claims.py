@@ -43,9 +43,8 @@ def verify(
     training steps are repeated, at least as far as the next record.
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
-        raise InputError(
-            tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=told(reader.state))
-        )
+        message = tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=told(reader.state))
+        raise InputError(message)
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.device
     for name, check in CLAIMS.items():

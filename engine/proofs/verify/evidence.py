@@ -44,11 +44,9 @@ class Evidence:
     def redefinition_note(self, *fields: str) -> str:
         """Return a note that names those of these fields that were redefined; else ""."""
         found = [field for field in fields if field in self.redefined_fields]
-        return (
-            tr("; not compared (defined differently by an older version): {found}", found=", ".join(found))
-            if found
-            else ""
-        )
+        if not found:
+            return ""
+        return tr("; not compared (defined differently by an older version): {found}", found=", ".join(found))
 
     @cached_property
     def metrics(self) -> list[Record]:
@@ -68,10 +66,9 @@ class Evidence:
 
     @property
     def end_step(self) -> int:
-        step = self.status.step
         if "step" not in self.status.model_fields_set:
             raise Uncheckable(tr("status.json does not say at which step the run ended"))
-        return step
+        return self.status.step
 
     @cached_property
     def device(self) -> torch.device:
@@ -105,11 +102,9 @@ class Evidence:
 
     @property
     def how_exact(self) -> str:
-        return (
-            tr("to the last bit")
-            if self.exact
-            else tr("within rounding error ({why_not_exact})", why_not_exact=self.why_not_exact)
-        )
+        if self.exact:
+            return tr("to the last bit")
+        return tr("within rounding error ({why_not_exact})", why_not_exact=self.why_not_exact)
 
     @property
     def score_factor(self) -> float:
@@ -133,21 +128,19 @@ class Evidence:
         try:
             found = ParentCheckpoint.find(asked, self.reader.path.parent)
         except InputError as error:
-            raise Uncheckable(
-                tr(
-                    "parent run '{name}' no longer has the checkpoint this run started from: {error}",
-                    name=reader.name,
-                    error=error,
-                )
-            ) from None
+            text = tr(
+                "parent run '{name}' no longer has the checkpoint this run started from: {error}",
+                name=reader.name,
+                error=error,
+            )
+            raise Uncheckable(text) from None
         assert found is not None
         return found
 
     @cached_property
     def intact_checkpoints(self) -> list[Path]:
-        return [
-            folder for folder in checkpoint.step_folders(self.reader.path) if checkpoint.find_damage(folder) is None
-        ]
+        folders = checkpoint.step_folders(self.reader.path)
+        return [folder for folder in folders if checkpoint.find_damage(folder) is None]
 
     def folder_of(self, step: int) -> Path | None:
         wanted = checkpoint.folder_name(step)

@@ -64,9 +64,7 @@ class Uncheckable(Exception):
 Outcome = tuple[str, Sequence[Difference]]  # what was compared and how closely it agrees, and what differs
 
 
-UNREPEATABLE_FIELDS = frozenset(
-    ("seconds", "tokens_per_second", "device_load", "memory_bytes")
-)  # fields that cannot be repeated
+UNREPEATABLE_FIELDS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))
 # Field → (relative, absolute) tolerance elsewhere than where the run was made.
 TOLERANCES: Mapping[str, tuple[float, float]] = {
     **{measure.key: measure.tolerance for measure in MEASURES if not measure.is_probe},

@@ -47,14 +47,12 @@ def config(evidence: Evidence) -> Outcome:
     wrong += [Difference(tr("{key} in model.json", key=key), None, found[key]) for key in found if key not in recorded]
     said = {"preset": evidence.reader.raw("run").get("preset"), "steps": evidence.status.steps}
     here = {"preset": asked.preset, "steps": asked.train.steps}
-    wrong += [
-        Difference(tr("{key} in config.toml", key=key), here[key], said[key], expected=True)
-        for key in said
-        if said[key] != here[key]
-    ]
+    changed = [(key, (said[key], here[key])) for key in said if said[key] != here[key]]
     for folder in evidence.intact_checkpoints[-1:]:
-        for key, (was, now) in changed_settings(checkpoint.settings_of(folder) or fixed_settings(asked), asked).items():
-            wrong.append(Difference(tr("{key} in config.toml", key=key), now, was, expected=True))
+        changed += changed_settings(checkpoint.settings_of(folder) or fixed_settings(asked), asked).items()
+    for key, (was, now) in changed:
+        wrong.append(Difference(tr("{key} in config.toml", key=key), now, was, expected=True))
+    for folder in evidence.intact_checkpoints[-1:]:
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:
@@ -64,9 +62,8 @@ def config(evidence: Evidence) -> Outcome:
         if attempt.threads != threads:
             wrong.append(Difference(tr("threads in environment.json"), attempt.threads, threads, expected=True))
     older = evidence.redefinition_note("flops_per_token", "memory_bytes")
-    return tr(
-        "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
-    ), wrong
+    text = tr("{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older)
+    return text, wrong
 
 
 def tokenizer(evidence: Evidence) -> Outcome:
@@ -152,12 +149,8 @@ def states(evidence: Evidence) -> Outcome:
             said = getattr(state, name)
             if said is not None:
                 there = scored.get(said.step, {})
-                wrong += differences(
-                    there or {"step": None},
-                    said.dump(),
-                    tr("of the {name} score in {name2}", name=name, name2=folder.name),
-                    exact=True,
-                )
+                where = tr("of the {name} score in {name2}", name=name, name2=folder.name)
+                wrong += differences(there or {"step": None}, said.dump(), where, exact=True)
     return trn(
         "steps, tokens and scores in {n} checkpoint match the metrics",
         "steps, tokens and scores in {n} checkpoints match the metrics",
@@ -184,12 +177,10 @@ def lineage(evidence: Evidence) -> Outcome:
         now = parent.origin
         if now.sha256 != origin.sha256:
             if now.id != origin.id:
-                raise Uncheckable(
-                    tr("run '{name}' is not the parent, only another run with the same name", name=parent.name)
-                )
-            wrong.append(
-                Difference(tr("SHA-256 of the weights of {origin}", origin=origin.label), origin.sha256, now.sha256)
-            )
+                text = tr("run '{name}' is not the parent, only another run with the same name", name=parent.name)
+                raise Uncheckable(text)
+            text = tr("SHA-256 of the weights of {origin}", origin=origin.label)
+            wrong.append(Difference(text, origin.sha256, now.sha256))
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
@@ -206,8 +197,7 @@ def lineage(evidence: Evidence) -> Outcome:
         with evidence.process_settings():
             made = checkpoint.weights_of(evidence.initial_network())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
-        wrong += [
-            Difference(tr("'{name}' at step 0", name=name), fault=tr("not the initial values")) for name in others
-        ]
+        fault = tr("not the initial values")
+        wrong += [Difference(tr("'{name}' at step 0", name=name), fault=fault) for name in others]
         said += tr("; the checkpoint at step 0 has them")
     return said if origin is None else f"{said}: {chain_text(origin, evidence.reader.name)}", wrong

@@ -40,14 +40,9 @@ def metrics(evidence: Evidence) -> Outcome:
         for stream in ("metrics", "samples"):
             size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
             if size < offsets[stream]:
-                wrong.append(
-                    Difference(
-                        tr("bytes of {stream}.jsonl", stream=stream),
-                        size,
-                        tr("at least {n}, according to {checkpoint}", n=offsets[stream], checkpoint=folder.name),
-                        expected=True,
-                    )
-                )
+                what = tr("bytes of {stream}.jsonl", stream=stream)
+                least = tr("at least {n}, according to {checkpoint}", n=offsets[stream], checkpoint=folder.name)
+                wrong.append(Difference(what, size, least, expected=True))
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
         wrong.append(Difference(tr("step at which the run finished"), end, steps, expected=True))
     text = tr(
@@ -80,17 +75,14 @@ def values(evidence: Evidence) -> Outcome:
 
 def metrics_hash(evidence: Evidence) -> Outcome:
     """The losses and gradient norms have the SHA-256 that the run noted when it finished."""
-    noted = evidence.summary.get("fingerprint")
+    noted, what = evidence.summary.get("fingerprint"), tr("SHA-256 of losses and gradient norms")
     if noted is None:
         if evidence.finished:
-            return "", (
-                Difference(tr("SHA-256 of losses and gradient norms"), fault=tr("missing, although the run finished")),
-            )
-        raise Uncheckable(
-            tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
-        )
+            return "", (Difference(what, fault=tr("missing, although the run finished")),)
+        text = tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
+        raise Uncheckable(text)
     found = fingerprint(evidence.reader.path)
-    wrong = () if noted == found else (Difference(tr("SHA-256 of losses and gradient norms"), noted, found),)
+    wrong = () if noted == found else (Difference(what, noted, found),)
     return tr("SHA-256 {found}… of losses and gradient norms, as recorded at the end", found=found[:12]), wrong
 
 
@@ -103,9 +95,8 @@ def summary(evidence: Evidence) -> Outcome:
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
     if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
-        raise Uncheckable(
-            tr("the summary is from a later step than the last metrics: the run was resumed from an earlier step")
-        )
+        text = tr("the summary is from a later step than the last metrics: the run was resumed from an earlier step")
+        raise Uncheckable(text)
     last, best = (records[-1] if records else None), None
     for record in records:
         held = None if best is None else ValidationRecord.read(best)
@@ -172,9 +163,8 @@ def sample_records(evidence: Evidence) -> Outcome:
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
-        return tr("none were requested"), () if not steps else (
-            Difference(tr("samples"), len(steps), 0, expected=True),
-        )
+        wrong = [Difference(tr("samples"), len(steps), 0, expected=True)] if steps else []
+        return tr("none were requested"), wrong
     end = evidence.end_step if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
@@ -191,27 +181,19 @@ def _schedule_differences(
 ) -> list[Difference]:
     for before, after in itertools.pairwise(steps):
         if after <= before:
-            return [
-                Difference(
-                    tr("order of {what}", what=what),
-                    fault=tr("step {after} comes after step {before}", after=after, before=before),
-                )
-            ]
+            fault = tr("step {after} comes after step {before}", after=after, before=before)
+            return [Difference(tr("order of {what}", what=what), fault=fault)]
     there = set(steps)
     strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
-    wrong = [
-        Difference(tr("{what} at step {step}", what=what, step=step), fault=tr("not due")) for step in strange[:LISTED]
-    ]
+    fault = tr("not due")
+    wrong = [Difference(tr("{what} at step {step}", what=what, step=step), fault=fault) for step in strange[:LISTED]]
     missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
     missing -= sum(_due(step, every) and step not in there for step in optional)
     missing += sum(step not in there and not _due(step, every) for step in required)
     if missing > 0:
         have = len(there) - len(strange)
-        wrong.append(
-            Difference(
-                tr("number of {records} up to step {end:,}", records=what, end=end), have, have + missing, expected=True
-            )
-        )
+        text = tr("number of {records} up to step {end:,}", records=what, end=end)
+        wrong.append(Difference(text, have, have + missing, expected=True))
     return wrong
 
 
@@ -223,12 +205,8 @@ def _decreases(records: Sequence[Record]) -> Iterator[Difference]:
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
-                yield Difference(
-                    tr("{field} at step {step}", field=field, step=after["step"]),
-                    after.get(field),
-                    f"≥ {before.get(field)}",
-                    expected=True,
-                )
+                text = tr("{field} at step {step}", field=field, step=after["step"])
+                yield Difference(text, after.get(field), f"≥ {before.get(field)}", expected=True)
 
 
 def _damaged_lines(evidence: Evidence) -> Iterator[Difference]:

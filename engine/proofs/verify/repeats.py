@@ -58,9 +58,8 @@ def averages(evidence: Evidence) -> Outcome:
             continue
         with evidence.process_settings():
             found = _score_checkpoint(evidence, checkpoint.find(evidence.reader, name), name)
-            text, differ = _compare_scores(
-                evidence, recorded, found, tr("of the {name}", name=name), frozenset(("steps",))
-            )
+            where = tr("of the {name}", name=name)
+            text, differ = _compare_scores(evidence, recorded, found, where, frozenset(("steps",)))
         said.append(text if name == checkpoint.AVERAGE else f"{name}: {text}")
         wrong += differ
     return "; ".join(said) or tr("none was requested"), wrong
@@ -84,28 +83,24 @@ def samples(evidence: Evidence) -> Outcome:
             found = evidence.task.sampler(evidence.config).sample(model, step).dump()
             repeated.append(step)
             skip = frozenset(() if evidence.exact else ("chances",))
-            wrong += differences(
-                record, found, tr("of the sample at step {step:,}", step=step), exact=evidence.exact, skip=skip
-            )
+            where = tr("of the sample at step {step:,}", step=step)
+            wrong += differences(record, found, where, exact=evidence.exact, skip=skip)
     if not repeated:
         raise Uncheckable(tr("the checkpoints that produced the newest samples were not kept"))
     if wrong and not evidence.exact:
-        raise Uncheckable(
-            tr(
-                "different tokens were drawn, which rounding can cause: {why_not_exact}",
-                why_not_exact=evidence.why_not_exact,
-            )
+        text = tr(
+            "different tokens were drawn, which rounding can cause: {why_not_exact}",
+            why_not_exact=evidence.why_not_exact,
         )
+        raise Uncheckable(text)
     steps = ", ".join(f"{step:,}" for step in repeated)
-    kept = (
-        ""
-        if len(repeated) == len(records)
-        else trn(
+    kept, others = "", len(records) - len(repeated)
+    if others:
+        kept = trn(
             "; the checkpoint of the other sample was not kept",
             "; the checkpoints of the other {n} were not kept",
-            len(records) - len(repeated),
+            others,
         )
-    )
     said = trn(
         "regenerated from their seeds, at step {steps}{kept}",
         "regenerated from their seeds, at steps {steps}{kept}",
@@ -122,11 +117,11 @@ def _compare_scores(
     exact, factor, skip = evidence.exact, evidence.score_factor, NON_SCORE_FIELDS | skip | evidence.redefined_fields
     wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
     # `null` in the file stands for NaN or infinity.
-    losses = [tr("NaN or infinite") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
+    now, then = (tr("NaN or infinite") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded))
     said = tr(
         "loss {losses} matches the recorded {losses2} {how_exact}",
-        losses=losses[0],
-        losses2=losses[1],
+        losses=now,
+        losses2=then,
         how_exact=evidence.how_exact,
     )
     return said + evidence.redefinition_note(*recorded), wrong
@@ -184,16 +179,14 @@ def steps(evidence: Evidence) -> Outcome:
     factor = COARSE if coarse else evidence.score_factor
     for step, record in sorted(found.items()):
         said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
-        wrong += differences(
-            said, record, tr("at step {step:,}", step=step), exact=evidence.exact, factor=factor, skip=frozenset()
-        )
-    whence = (
-        tr("from the seed")
-        if evidence.origin is None
-        else tr("from the weights of {shown}", shown=evidence.origin.label)
-    )
+        where = tr("at step {step:,}", step=step)
+        wrong += differences(said, record, where, exact=evidence.exact, factor=factor, skip=frozenset())
     if folder is not None:
         whence = tr("from the checkpoint at step {start:,}", start=start)
+    elif evidence.origin is not None:
+        whence = tr("from the weights of {shown}", shown=evidence.origin.label)
+    else:
+        whence = tr("from the seed")
     return trn(
         "steps {start:,} to {until:,} repeated {whence}: {n:,} record matches {how_exact}",
         "steps {start:,} to {until:,} repeated {whence}: {n:,} records match {how_exact}",
@@ -243,9 +236,8 @@ def verdicts(evidence: Evidence) -> Outcome:
             found = [v for v in found if v.when == verdict.when]
         said = found[-1].verdict if found else None if verdict.check == "leak" else OK
         if said != verdict.verdict:
-            wrong.append(
-                Difference(tr("check '{check}', {when}", check=verdict.check, when=verdict.when), said, verdict.verdict)
-            )
+            text = tr("check '{check}', {when}", check=verdict.check, when=verdict.when)
+            wrong.append(Difference(text, said, verdict.verdict))
     names = ", ".join(dict.fromkeys(f"{told(verdict.check)} {verdict.verdict}" for verdict in asked))
     return tr("checked again: {names}", names=names), wrong
 
@@ -267,10 +259,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
     if evidence.validation:
         record, step = ValidationRecord.read(evidence.validation[-1]), evidence.validation[-1]["step"]
         free = evidence.reader.leak_free
-        found += [
-            *score_verdicts(record, facts, config, step=step, leak_free=free),
-            _curve(evidence, step),
-        ]
+        found += [*score_verdicts(record, facts, config, step=step, leak_free=free), _curve(evidence, step)]
     if evidence.finished and (best := evidence.reader.summary.best) is not None:
         found.append(check_majority(best, facts, step=evidence.end_step))
     samples = list(evidence.reader.raw_lines("samples"))

@@ -39,7 +39,7 @@ class Full:
 
         patch.setattr(checkpoint, "save", saved)
         patch.setattr(writer, "append_whole", appended)
-        patch.setattr(control, "PAUSE_INTERVAL", 0.1)
+        patch.setattr(control, "PAUSE_SLEEP", 0.1)
         patch.setattr(progress, "REFRESH", 0.02)
 
     def look(self) -> None:

@@ -73,11 +73,9 @@ BADGES = {name: Badge(name, **table) for name, table in _TABLES.items()}
 
 def badge(name: str) -> Badge:
     """Return a badge's meaning in English; one from a later version is shown by name."""
-    unknown = (
-        english("This version does not know this badge."),
-        english("Read the reason given; a newer version may explain more."),
-    )
-    return BADGES.get(name) or Badge(name, name[:9], *unknown)
+    means = english("This version does not know this badge.")
+    advice = english("Read the reason given; a newer version may explain more.")
+    return BADGES.get(name) or Badge(name, name[:9], means, advice)
 
 
 def explain(names: Iterable[str]) -> str:
@@ -150,10 +148,8 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[CheckFinding, ...]:
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = (
-                tr("{n} more checks passed", n=len(passed)),
-                comma_separated(CHECKS.get(one, one) for one in passed),
-            )
+            words = tr("{n} more checks passed", n=len(passed))
+            why = comma_separated(CHECKS.get(one, one) for one in passed)
         elif check == "leak":
             words = tr("no leak")
         else:

@@ -71,10 +71,8 @@ class Feed:
         last = self._last
         rows = last.rows if rows == last.rows else rows
         view = last.view if view is not None and view == last.view else view
-        nodes = tuple(
-            self._with_scores(study, now) if full and study.path == chosen else study
-            for study in study_rows(self._runs_dir, rows, self._totals, time.time())
-        )
+        studies = study_rows(self._runs_dir, rows, self._totals, time.time())
+        nodes = tuple(self._with_scores(one, now) if full and one.path == chosen else one for one in studies)
         nodes = last.studies if nodes == last.studies else nodes
         same = rows is last.rows and view is last.view and nodes is last.studies
         changed = not same or self._scan.problem != last.problem
@@ -83,15 +81,14 @@ class Feed:
 
     def _with_scores(self, study: StudyRow, now: float) -> StudyRow:
         """The study with its evaluations, and what its workers wait for."""
-        self._histories = {
-            run.path: self._histories.get(run.path) or MetricsHistory(run.path, STUDY_RECORDS) for run in study.runs
-        }
+        before, self._histories = self._histories, {}
         scores: dict[str, dict[int, tuple[ValidationRecord, ...]]] = {}
         for run in study.runs:
-            self._histories[run.path].poll()
+            history = before.get(run.path) or MetricsHistory(run.path, STUDY_RECORDS)
+            self._histories[run.path] = history
+            history.poll()
             if not run.study.stage:
-                metrics = self._histories[run.path].metrics
-                scores.setdefault(run.study.variant, {})[run.study.seed] = metrics.validation
+                scores.setdefault(run.study.variant, {})[run.study.seed] = history.metrics.validation
         version = sum(len(records) for seeds in scores.values() for records in seeds.values())
         return replace(study, scores=scores, version=version, waits_for=self._waits.reason(study, now))
 

@@ -8,10 +8,8 @@ from engine.runs.records import MAX_NUMBER, TrainRecord
 WARM_UP = 5  # train records before the time left is meaningful
 RECENT = 40  # train records averaged for the pace
 WATCHED = 10.0  # seconds of watching before they count
-MIN_INTERVAL, MAX_INTERVAL = (
-    0.5,
-    2.0,
-)  # seconds between looks: shortest, longest; a key pressed during a look waits until it is drawn
+# Seconds between looks: shortest, longest; a key pressed during a look waits until it is drawn.
+MIN_INTERVAL, MAX_INTERVAL = 0.5, 2.0
 DRAWING_FACTOR = 8.0  # a look waits this multiple of the last one's drawing time
 MOVING = ("training", "evaluating", "checkpointing", "warming-up")  # phases whose time counts
 PATIENCE = 4  # looks without news before slowing down

@@ -287,10 +287,8 @@ def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[ProbeResult
     if last is None:
         return ()
     known = {probe.name: probe for probe in data.probes}
-    about = [(name, right, known.get(name) or ProbeFacts(name=name)) for name, right in last.probes.items()]
-    return tuple(
-        ProbeResult(n, right, of.chance, of.description, last.probe_places.get(n, 0)) for n, right, of in about
-    )
+    about = [(name, rate, known.get(name) or ProbeFacts(name=name)) for name, rate in last.probes.items()]
+    return tuple(ProbeResult(n, rate, of.chance, of.description, last.probe_places.get(n, 0)) for n, rate, of in about)
 
 
 def _events(path: Path) -> tuple[Event, ...]:

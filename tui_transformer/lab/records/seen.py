@@ -18,11 +18,8 @@ def why_not_seen(name: str, badges: Iterable[str]) -> str:
         return ""
     if not names:
         return tr("{name} has no warning to mark as seen", name=name)
-    return tr(
-        "{name}: {badge} cannot be marked as seen, because it invalidates the scores",
-        name=name,
-        badge=badge(names[0]).word,
-    )
+    word = badge(names[0]).word
+    return tr("{name}: {badge} cannot be marked as seen, because it invalidates the scores", name=name, badge=word)
 
 
 def toggle_seen(run: Path, badges: Iterable[str]) -> str:
@@ -47,14 +44,10 @@ def find_warnings(reader: RunReader, texts: Iterable[str]) -> list[str]:
     for text in texts:
         meant = next((name for name in badges if text.upper() in (name, badge(name).word)), None)
         if meant is None:
-            has = (
-                tr("it has {badges}", badges=comma_separated(badge(name).display_name for name in badges))
-                if badges
-                else tr("it has no badges")
-            )
-            raise InputError(
-                tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
-            )
+            names = comma_separated(badge(name).display_name for name in badges)
+            has = tr("it has {badges}", badges=names) if badges else tr("it has no badges")
+            message = tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
+            raise InputError(message)
         if not is_warning(meant):
             raise InputError(why_not_seen(reader.name, [meant]))
         found.append(meant)

@@ -73,9 +73,7 @@ class StudyRow:
             return TIMING
         states = [run.state for run in self.runs]
         if "running" in states or not self.live:
-            ended = next(
-                (state for state in ("failed", "lost", "interrupted", "stopped") if state in states), "stopped"
-            )
+            ended = next((end for end in ("failed", "lost", "interrupted", "stopped") if end in states), "stopped")
             return "running" if self.live else "finished" if self.finished == self.total else ended
         return next(state for state in ("paused", "starting", "handing-over") if state in states)
 

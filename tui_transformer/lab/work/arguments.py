@@ -41,13 +41,12 @@ class StudyArgs:
     def resolve(self, runs_dir: Path) -> Study:
         """Resolve the study; raises InputError for neither or both ways to give it, or any error in it."""
         if self.study is None and self.preset is None:
-            raise InputError(
-                tr(
-                    "say what to study: --study NAME (`{command_line}` lists all studies), or --preset NAME --vary "
-                    "KEY=VALUE,VALUE",
-                    command_line=command_line("ablate", "--list"),
-                )
+            text = tr(
+                "say what to study: --study NAME (`{command_line}` lists all studies), or --preset NAME --vary "
+                "KEY=VALUE,VALUE",
+                command_line=command_line("ablate", "--list"),
             )
+            raise InputError(text)
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError(tr("--study sets the base and the variants; leave out --preset and --vary"))
         if self.study is None:
@@ -62,13 +61,12 @@ class StudyArgs:
             if not all(key in stage.keys for stage in study.stages):
                 continue  # else changing it below the stages would change nothing
             names = join_and(stage.name for stage in study.stages)
-            raise InputError(
-                tr(
-                    "--set {key}: stages {names} each set this key themselves; change it in a study file of your own",
-                    key=key,
-                    names=names,
-                )
+            text = tr(
+                "--set {key}: stages {names} each set this key themselves; change it in a study file of your own",
+                key=key,
+                names=names,
             )
+            raise InputError(text)
         changes = {**study.changes, **own}
         corpus = changes.get("data.corpus")
         if isinstance(corpus, str):
@@ -83,9 +81,8 @@ class StudyArgs:
     def _from_preset(self) -> Study:
         preset = str(self.preset)
         if not self.vary:
-            raise InputError(
-                tr("say what to vary, e.g. --preset {preset} --vary model.n_heads=1,2,4,8", preset=preset[:80])
-            )
+            message = tr("say what to vary, e.g. --preset {preset} --vary model.n_heads=1,2,4,8", preset=preset[:80])
+            raise InputError(message)
         axes = dict(parse_axis(text) for text in self.vary)
         if len(axes) < len(self.vary):
             raise InputError(tr("--vary names one key twice; list all its values at once, separated by commas"))
@@ -103,23 +100,20 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
     if not all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts):
-        raise InputError(
-            tr(
-                "--seeds {text!r}: must be a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9",
-                text=text[:40],
-            )
+        message = tr(
+            "--seeds {text!r}: must be a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9", text=text[:40]
         )
+        raise InputError(message)
     numbers = [int(part) for part in parts]
     if "," in text:
         return tuple(numbers)
     if not 1 <= numbers[0] <= MOST_SEEDS:
-        raise InputError(
-            tr(
-                "--seeds {text}: must be from 1 to {most:,}; for the seed {text} alone, write --seeds {text},",
-                text=text[:40],
-                most=MOST_SEEDS,
-            )
+        message = tr(
+            "--seeds {text}: must be from 1 to {most:,}; for the seed {text} alone, write --seeds {text},",
+            text=text[:40],
+            most=MOST_SEEDS,
         )
+        raise InputError(message)
     return tuple(range(1, numbers[0] + 1))
 
 
@@ -128,9 +122,8 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     key, equals, values = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise InputError(
-            tr("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
-        )
+        message = tr("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
+        raise InputError(message)
     if key == "seed":
         raise InputError(tr("--vary seed: seeds are not variants; use --seeds 5 or --seeds 1,5,9"))
     if key not in all_keys():
@@ -142,14 +135,13 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         found = tuple(parse_value(part.strip()) for part in values.split(",") if part.strip())
     if len(found) < least:
-        raise InputError(
-            tr(
-                "--vary {text}: give at least two values, e.g. --vary {key}={values},…",
-                text=text[:80],
-                key=key,
-                values=values.strip(),
-            )
+        message = tr(
+            "--vary {text}: give at least two values, e.g. --vary {key}={values},…",
+            text=text[:80],
+            key=key,
+            values=values.strip(),
         )
+        raise InputError(message)
     return key, found
 
 
@@ -157,9 +149,8 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
     """A variant per combination, last axis fastest; named by key and value: `n_heads-2.position-rope`."""
     count = math.prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
-        raise InputError(
-            tr("--vary: {n:,} combinations; a study can have at most {most:,} runs", n=count, most=MOST_RUNS)
-        )
+        text = tr("--vary: {n:,} combinations; a study can have at most {most:,} runs", n=count, most=MOST_RUNS)
+        raise InputError(text)
     lasts = [key.rpartition(".")[2] for key in axes]
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}
     return tuple(

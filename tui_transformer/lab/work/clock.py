@@ -59,9 +59,8 @@ def seconds_until(text: str, now: datetime) -> float:
     elif ":" not in text:
         with suppress(InputError):
             return parse_duration(text)
-    raise InputError(
-        tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
-    )
+    message = tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
+    raise InputError(message)
 
 
 def job_seconds_left(job: str) -> float | None:

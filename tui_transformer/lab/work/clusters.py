@@ -21,11 +21,7 @@ from tui_transformer.lab.work.logs import last_line
 
 PATIENCE = 60.0  # seconds for a scheduler's command to answer
 WARNED = 120  # seconds before the time limit that Slurm sends TERM
-CARRIED_VARIABLES = (
-    "PYTHONPATH",
-    "TUI_TRANSFORMER_DATA",
-    "TUI_TRANSFORMER_CACHE",
-)  # variables passed on to workers unchanged
+CARRIED_VARIABLES = ("PYTHONPATH", "TUI_TRANSFORMER_DATA", "TUI_TRANSFORMER_CACHE")  # passed on to workers unchanged
 UNKNOWN = "UNKNOWN"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
@@ -101,9 +97,8 @@ def run_command(*command: str, text: str | None = None, patience: float | None =
             tr("{program} is not on PATH; run this where it is, e.g. on the cluster's login node", program=command[0])
         ) from None
     except subprocess.TimeoutExpired:
-        raise InputError(
-            tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
-        ) from None
+        message = tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
+        raise InputError(message) from None
     except OSError as error:
         raise process_start_error(error) from None
     if done.returncode != 0:

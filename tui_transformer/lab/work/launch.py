@@ -136,13 +136,8 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         if taken and status.state not in ("queued", "starting"):
             return
         if ended:
-            raise InputError(
-                tr(
-                    "run '{name}' did not start: {last_words_in}",
-                    name=reader.name,
-                    last_words_in=told(last_log_line(reader.path / "log.txt")),
-                )
-            )
+            words = told(last_log_line(reader.path / "log.txt"))
+            raise InputError(tr("run '{name}' did not start: {last_words_in}", name=reader.name, last_words_in=words))
         time.sleep(POLL_INTERVAL)
 
 
@@ -216,10 +211,8 @@ class TrainingThread:
         try:
             from engine.training import assemble
 
-            take_up = assemble.begin if self.verb == "begin" else assemble.resume
-            ready = take_up(
-                self.run, device=self._device, data_dir=self._data_dir, control=self.control, launch="thread"
-            )
+            start = assemble.begin if self.verb == "begin" else assemble.resume
+            ready = start(self.run, device=self._device, data_dir=self._data_dir, control=self.control, launch="thread")
             log_to(self.run / "log.txt")
             self._taken = True
             self.outcome = ready.trainer.run()

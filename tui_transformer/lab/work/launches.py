@@ -92,22 +92,16 @@ class RunActions:
         """Describe how the run that trained here ended. Raises InputError if it did not begin, or failed."""
         training = self.training
         assert training is not None
-        run = training.run
-        if isinstance(training.error, StopRequested):
+        run, error = training.run, training.error
+        if isinstance(error, StopRequested):
             return tr("{name} was stopped before it started; press r to start it", name=run.name)
-        if training.error is not None:
-            if isinstance(training.error, InputError):
+        if error is not None:
+            if isinstance(error, InputError):
                 if training.verb == "begin":
                     self.delete_if_unsaved(run)
-                raise training.error
-            raise InputError(
-                tr(
-                    "{name} failed: {name2}: {error}",
-                    name=run.name,
-                    name2=type(training.error).__name__,
-                    error=training.error,
-                )
-            )
+                raise error
+            text = tr("{name} failed: {name2}: {error}", name=run.name, name2=type(error).__name__, error=error)
+            raise InputError(text)
         outcome = training.outcome
         assert outcome is not None
         if outcome.state == "handing-over":
@@ -123,14 +117,13 @@ class RunActions:
         """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
         reader = RunReader(run)
         if reader.state not in LIVE_STATES:
-            raise InputError(
-                tr(
-                    "{name}: {state}, so there is nothing to {value}",
-                    name=run.name,
-                    state=told(reader.state),
-                    value=told(command.value),
-                )
+            text = tr(
+                "{name}: {state}, so there is nothing to {value}",
+                name=run.name,
+                state=told(reader.state),
+                value=told(command.value),
             )
+            raise InputError(text)
         send(run, command)
 
     def send_study_command(self, name: str, runs: Sequence[Path], command: RunCommand) -> str:
@@ -158,11 +151,12 @@ class RunActions:
             return tr(
                 "{name}: {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
             )
+        watch = reader.command("watch")
         return tr(
             "{name} continues in the background (pid {pid}). Watch it: {command}",
             name=reader.name,
             pid=process.pid,
-            command=reader.command("watch"),
+            command=watch,
         )
 
     def stop_here(self) -> str:
@@ -172,12 +166,8 @@ class RunActions:
         training.stop(english("the studio was closed"))
         training.join()
         reader = RunReader(training.run)
-        return tr(
-            "{name} {state}; resume it with {command}",
-            name=reader.name,
-            state=told(reader.state),
-            command=reader.command("resume", data_dir=self.data_dir),
-        )
+        state, resume = told(reader.state), reader.command("resume", data_dir=self.data_dir)
+        return tr("{name} {state}; resume it with {command}", name=reader.name, state=state, command=resume)
 
     def delete_if_unsaved(self, run: Path) -> None:
         reader = RunReader(run)

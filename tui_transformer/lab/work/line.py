@@ -99,13 +99,8 @@ def choose_next(waiting: Sequence[QueuedRun], used: Mapping[str, float]) -> Queu
 class DeviceQueue:
     def __init__(self, runs_dir: Path, device: str) -> None:
         self.device, self._rules = device, queue_file(runs_dir, device, "json")
-        self._scan = RunsScan(
-            runs_dir,
-            ("status.json", "metrics.jsonl"),
-            _read_run,
-            moving=lambda entry: entry.live,
-            broke=lambda entry, before: False,
-        )
+        files = ("status.json", "metrics.jsonl")
+        self._scan = RunsScan(runs_dir, files, _read_run, moving=lambda run: run.live, broke=lambda run, before: False)
         self._looks = 0
 
     def refresh(self, now: float | None = None) -> None:
@@ -148,12 +143,8 @@ class DeviceQueue:
 
         A run is expected to train as fast as it has, or else as others of its preset, or as all others.
         """
-        left_of, used, at_work, limit = (
-            self._remaining_estimator(),
-            self.seconds_by_owner,
-            self.training,
-            self.turn_limit,
-        )
+        left_of, used = self._remaining_estimator(), self.seconds_by_owner
+        at_work, limit = self.training, self.turn_limit
         waiting = {entry.path: entry for entry in self.waiting}
         left = {entry.path: left_of(entry) for entry in (*waiting.values(), *at_work)}
         known, wait, found, whole = True, 0.0, dict[Path, QueuePosition](), len(waiting)

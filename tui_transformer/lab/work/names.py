@@ -12,13 +12,8 @@ from engine.config.schemes import SCHEMES
 
 MAX_NAMED = 3  # changes named one by one
 MAX_CHANGE = 24  # characters of one change
-KEYLESS_SETTINGS = (
-    *SCHEMES,
-    "data.corpus",
-    "model.architecture",
-    "objective.kind",
-    "train.precision",
-)  # named by value
+# Settings named by their value alone.
+KEYLESS_SETTINGS = (*SCHEMES, "data.corpus", "model.architecture", "objective.kind", "train.precision")
 
 
 def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any]) -> str:

@@ -109,16 +109,15 @@ def jobs_and_threads(
     """
     room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
-        raise InputError(
-            tr(
-                "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
-                "free; --jobs {room} fits",
-                jobs=jobs,
-                needed=jobs * needed / 1e9,
-                free=memory / 1e9,
-                room=room,
-            )
+        text = tr(
+            "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
+            "free; --jobs {room} fits",
+            jobs=jobs,
+            needed=jobs * needed / 1e9,
+            free=memory / 1e9,
+            room=room,
         )
+        raise InputError(text)
     jobs = jobs or max(1, min(cores // (threads or 1), cells, room))
     return jobs, threads or max(1, min(cores // jobs, worth))
 
@@ -177,9 +176,8 @@ def make_plan(
     else:  # named, comma-separated
         names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
     if not names:
-        raise InputError(
-            tr("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
-        )
+        text = tr("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
+        raise InputError(text)
     devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
@@ -230,11 +228,8 @@ def make_plan(
             step_tokens = cost.targets if config.trains_on_rows else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].n_predicted("validation"))
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
+        steps, disk = config.train.steps, disk_bytes(config, parameters)
         prices[name] = RunCost(
-            parameters=parameters,
-            steps=config.train.steps,
-            seconds=seconds,
-            disk=disk_bytes(config, parameters),
-            measured=name not in took,
+            parameters=parameters, steps=steps, seconds=seconds, disk=disk, measured=name not in took
         )
     return Plan(devices=devices, jobs=jobs, threads=threads, prices=prices)

@@ -94,13 +94,12 @@ def train_queued(
         try:
             lock.acquire()
         except Timeout:
-            raise InputError(
-                tr(
-                    "another process is already working through the queue for {device} in {runs_dir}",
-                    device=device,
-                    runs_dir=runs_dir,
-                )
-            ) from None
+            text = tr(
+                "another process is already working through the queue for {device} in {runs_dir}",
+                device=device,
+                runs_dir=runs_dir,
+            )
+            raise InputError(text) from None
         except OSError as error:
             raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
         try:
@@ -141,9 +140,8 @@ class QueueRunner:
         for path in self._line.unreadable:
             self._pass_over(path, tr("{path} cannot be read", path=path))
         waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
-        while (found := choose_next(waiting, self._line.seconds_by_owner)) is not None and (
-            obstacle := found.why_untrainable
-        ):
+        used = self._line.seconds_by_owner
+        while (found := choose_next(waiting, used)) is not None and (obstacle := found.why_untrainable):
             self._pass_over(found.path, obstacle)
             waiting.remove(found)
         return found
@@ -181,9 +179,8 @@ class QueueRunner:
         reader = RunReader(entry.path)
         place = reader.run.queue or QueuePlace()
         how = start_verb(reader)
-        self.report(
-            tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
-        )
+        said = tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
+        self.report(said)
         folder, over, claim = Path(place.data_dir) if place.data_dir else None, False, None
         try:
             claim = claims.claim(entry.path.parent, entry.path.name)
@@ -199,9 +196,8 @@ class QueueRunner:
                 claim.release()
         if over and reader.state in ("queued", "interrupted", "lost"):
             if self.time_is_up():
-                self._requeue(
-                    reader.path, "queued", english("the queue ran out of time; the run resumes at its next turn")
-                )
+                text = english("the queue ran out of time; the run resumes at its next turn")
+                self._requeue(reader.path, "queued", text)
                 return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle

@@ -62,13 +62,12 @@ def study_lock(runs_dir: Path, name: str) -> Iterator[None]:
         runs_dir.mkdir(parents=True, exist_ok=True)
         held = lock.acquire()
     except Timeout:
-        raise InputError(
-            tr(
-                "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
-                name=name,
-                runs_dir=runs_dir,
-            )
-        ) from None
+        text = tr(
+            "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
+            name=name,
+            runs_dir=runs_dir,
+        )
+        raise InputError(text) from None
     except OSError as error:
         raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
     with held:
@@ -97,15 +96,14 @@ def resumed_study(asked: "Study", before: "Study") -> "Study":
     changed = list(_differences(asked, before))
     if changed:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
-        raise InputError(
-            tr(
-                "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
-                "--name, or resume the old one",
-                name=asked.name,
-                changed="; ".join(changed[:3]),
-                more=more,
-            )
+        text = tr(
+            "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
+            "--name, or resume the old one",
+            name=asked.name,
+            changed="; ".join(changed[:3]),
+            more=more,
         )
+        raise InputError(text)
     return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
 
 
@@ -126,12 +124,11 @@ def _differences(asked: "Study", before: "Study") -> Iterator[str]:
         yield from _setting_differences(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
-        if name not in theirs or name not in ours:
-            yield (
-                tr("variant '{name}' is new", name=name)
-                if name in ours
-                else tr("variant '{name}' is left out", name=name)
-            )
+        if name not in theirs:
+            yield tr("variant '{name}' is new", name=name)
+            continue
+        if name not in ours:
+            yield tr("variant '{name}' is left out", name=name)
             continue
         one, other = ours[name], theirs[name]
         yield from _difference(tr("variant '{name}': preset", name=name), one.preset, other.preset)
@@ -148,12 +145,8 @@ def _setting_differences(where: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _difference(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield tr(
-            "{what} is {now}, was {before}",
-            what=what,
-            now=short_repr_or_unset(asked),
-            before=short_repr_or_unset(before),
-        )
+        now, then = short_repr_or_unset(asked), short_repr_or_unset(before)
+        yield tr("{what} is {now}, was {before}", what=what, now=now, before=then)
 
 
 # Its cells
@@ -200,13 +193,12 @@ def cell_directories(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -
             if (place.name, place.variant, place.stage, place.seed) == (study, *own):
                 born[own] = path
         if (path / "run.json").exists() and path not in born.values():
-            raise InputError(
-                tr(
-                    "run '{name}' exists but does not belong to study '{study}'; give the study a different --name",
-                    name=cell.name,
-                    study=study,
-                )
+            text = tr(
+                "run '{name}' exists but does not belong to study '{study}'; give the study a different --name",
+                name=cell.name,
+                study=study,
             )
+            raise InputError(text)
         if (path / "config.toml").exists():
             reader = RunReader(path)
             try:
@@ -219,16 +211,15 @@ def cell_directories(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -
                 )
                 raise InputError(damaged) from None
             for key, (ran, asked) in changed.items():
-                raise InputError(
-                    tr(
-                        "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
-                        "study a different --name, or delete that run",
-                        name=reader.name,
-                        key=key,
-                        ran=ran,
-                        asked=asked,
-                    )
+                text = tr(
+                    "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
+                    "study a different --name, or delete that run",
+                    name=reader.name,
+                    key=key,
+                    ran=ran,
+                    asked=asked,
                 )
+                raise InputError(text)
         found[cell.name] = path
     return found
 
@@ -269,11 +260,9 @@ def cell_statuses(cells: "Sequence[StudyCell]", paths: Mapping[str, Path]) -> li
         if before is not None and now.state == ABSENT and before.state != "finished":
             stage = before.cell.stage
             if before.verb == "failed":
-                why = (
-                    tr("its stage '{stage}' was skipped", stage=stage)
-                    if before.state == SKIPPED
-                    else tr("its stage '{stage}' failed", stage=stage)
-                )
+                why = tr("its stage '{stage}' failed", stage=stage)
+                if before.state == SKIPPED:
+                    why = tr("its stage '{stage}' was skipped", stage=stage)
                 now = replace(now, state=SKIPPED, reason=why)
             elif before.state != ABSENT:
                 now = replace(now, reason=tr("its stage '{stage}' is {state}", stage=stage, state=told(before.state)))

@@ -241,9 +241,8 @@ class Runner:
         try:
             return claims.claim(self.runs_dir, name)
         except OSError as error:
-            raise write_error(
-                tr("cannot claim run '{name}' in {runs_dir}", name=name, runs_dir=self.runs_dir), error
-            ) from None
+            text = tr("cannot claim run '{name}' in {runs_dir}", name=name, runs_dir=self.runs_dir)
+            raise write_error(text, error) from None
 
     @property
     def _folder_exists(self) -> bool:
@@ -252,13 +251,11 @@ class Runner:
     def _require_folder(self) -> None:
         if not self._folder_exists:
             file = study_file(self.runs_dir, self.study)
-            raise MachineFault(
-                tr(
-                    "{file} disappeared while the study was running; run the same command again to redo what is "
-                    "missing",
-                    file=file,
-                )
+            text = tr(
+                "{file} disappeared while the study was running; run the same command again to redo what is missing",
+                file=file,
             )
+            raise MachineFault(text)
 
     def _begin(self, before: CellStatus, claim: Claim) -> RunningCell:
         try:
@@ -286,9 +283,8 @@ class Runner:
             try:
                 path = enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
             except OSError as error:
-                raise write_error(
-                    tr("cannot write run '{name}' in {runs_dir}", name=cell.name, runs_dir=self.runs_dir), error
-                ) from None
+                text = tr("cannot write run '{name}' in {runs_dir}", name=cell.name, runs_dir=self.runs_dir)
+                raise write_error(text, error) from None
             self.paths[cell.name] = path
         before = cell_status(cell, self.paths[cell.name])
         started = "resume" if verb == "resume" else "begin"

@@ -55,11 +55,9 @@ class Stage:
     @property
     def overlay(self) -> list[Tables]:
         """The tables of its preset, each overriding the one before; raises InputError if invalid."""
-        links = (
-            presets.overlay_chain(self.preset, tr("a stage can only change the study's base, not replace it"))
-            if self.preset
-            else ()
-        )
+        if not self.preset:
+            return []
+        links = presets.overlay_chain(self.preset, tr("a stage can only change the study's base, not replace it"))
         return [link.tables for link in links]
 
     @property
@@ -115,11 +113,7 @@ class StudyCell:
     @property
     def begins_with(self) -> str:
         """The stage it takes its weights from; "" for fresh weights."""
-        return (
-            self.parent_cell.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2]
-            if self.parent_cell
-            else ""
-        )
+        return self.parent_cell.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2]
 
     def config_differences(self, ran: RunConfig) -> dict[str, Change]:
         """How a resolved run's request differs from this: dotted key → (what it ran, what this requests)."""
@@ -162,24 +156,23 @@ class Study:
         where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
-            raise InputError(
-                tr(
-                    "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
-                    where=where,
-                    ending=ending[0],
-                )
+            text = tr(
+                "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
+                where=where,
+                ending=ending[0],
             )
+            raise InputError(text)
         names = [variant.name for variant in self.variants]
+        measures = tr("; it can be {expectable}", expectable=join_or(EXPECTABLE))
         longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
         for name in names:
             if names.count(name) > 1:
-                raise InputError(
-                    tr(
-                        "{where}: two variants are called '{name}'; each needs a name of its own",
-                        where=where,
-                        name=name[:80],
-                    )
+                text = tr(
+                    "{where}: two variants are called '{name}'; each needs a name of its own",
+                    where=where,
+                    name=name[:80],
                 )
+                raise InputError(text)
             with _error_context(tr("{where}, variant '{name}'", where=where, name=name[:80])):
                 check_name(name)
                 check_name(run_name(self.name, name, longest))
@@ -187,26 +180,22 @@ class Study:
             raise InputError(tr("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names)))
         if self.baseline not in names:
             hint = did_you_mean(self.baseline, names) or tr("; it can be {names}", names=join_or(names))
-            raise InputError(
-                tr(
-                    "{where}: baseline '{baseline}' is not one of the variants{hint}",
-                    where=where,
-                    baseline=self.baseline[:80],
-                    hint=hint,
-                )
+            text = tr(
+                "{where}: baseline '{baseline}' is not one of the variants{hint}",
+                where=where,
+                baseline=self.baseline[:80],
+                hint=hint,
             )
+            raise InputError(text)
         if self.primary and family(self.primary) not in EXPECTABLE:
-            hint = did_you_mean(self.primary, EXPECTABLE) or tr(
-                "; it can be {expectable}", expectable=join_or(EXPECTABLE)
+            hint = did_you_mean(self.primary, EXPECTABLE) or measures
+            text = tr(
+                "{where}: primary = {primary} is neither a score nor a probe{hint}",
+                where=where,
+                primary=short_repr(self.primary),
+                hint=hint,
             )
-            raise InputError(
-                tr(
-                    "{where}: primary = {primary} is neither a score nor a probe{hint}",
-                    where=where,
-                    primary=short_repr(self.primary),
-                    hint=hint,
-                )
-            )
+            raise InputError(text)
         self._check_stages(where)
 
         # Earlier stages have their own runs, whose names must be legal and not another variant's.
@@ -218,25 +207,20 @@ class Study:
             with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
                 check_name(run)
             if [other for _, other in runs].count(run) > 1:
-                raise InputError(
-                    tr(
-                        "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
-                        where=where,
-                        run=run,
-                    )
+                text = tr(
+                    "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
+                    where=where,
+                    run=run,
                 )
+                raise InputError(text)
 
         if not self.seeds:
             raise InputError(tr("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where))
-        if len(self.seeds) * len(runs) > MOST_RUNS:
-            raise InputError(
-                tr(
-                    "{where}: {n:,} runs; a study can have at most {most_runs:,}",
-                    where=where,
-                    n=len(self.seeds) * len(runs),
-                    most_runs=MOST_RUNS,
-                )
+        if (n := len(self.seeds) * len(runs)) > MOST_RUNS:
+            text = tr(
+                "{where}: {n:,} runs; a study can have at most {most_runs:,}", where=where, n=n, most_runs=MOST_RUNS
             )
+            raise InputError(text)
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
                 raise InputError(
@@ -253,73 +237,58 @@ class Study:
             for measure, outcome in variant.expect.items():
                 said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
-                    hint = did_you_mean(measure, EXPECTABLE) or tr(
-                        "; it can be {expectable}", expectable=join_or(EXPECTABLE)
+                    hint = did_you_mean(measure, EXPECTABLE) or measures
+                    text = tr(
+                        "{said}: '{measure}' is neither a score nor a probe{hint}",
+                        said=said,
+                        measure=measure[:80],
+                        hint=hint,
                     )
-                    raise InputError(
-                        tr(
-                            "{said}: '{measure}' is neither a score nor a probe{hint}",
-                            said=said,
-                            measure=measure[:80],
-                            hint=hint,
-                        )
-                    )
+                    raise InputError(text)
                 if outcome not in OUTCOMES:
-                    raise InputError(
-                        tr(
-                            "{said}: {measure} = {outcome}: must be {outcomes}",
-                            said=said,
-                            measure=measure,
-                            outcome=short_repr(outcome),
-                            outcomes=join_or(OUTCOMES),
-                        )
+                    text = tr(
+                        "{said}: {measure} = {outcome}: must be {outcomes}",
+                        said=said,
+                        measure=measure,
+                        outcome=short_repr(outcome),
+                        outcomes=join_or(OUTCOMES),
                     )
+                    raise InputError(text)
 
     def _check_stages(self, where: str) -> None:
         """Each stage but the last is one that a later stage starts from; every variant keeps the last."""
         names = [stage.name for stage in self.stages]
         if len(names) == 1:
-            raise InputError(
-                tr(
-                    "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
-                    where=where,
-                )
+            text = tr(
+                "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
+                where=where,
             )
+            raise InputError(text)
         for place, stage in enumerate(self.stages):
             said = tr("{where}, stage '{name}'", where=where, name=stage.name[:80])
             if names.count(stage.name) > 1:
-                raise InputError(
-                    tr(
-                        "{where}: two stages are called '{name}'; each needs a name of its own",
-                        where=where,
-                        name=stage.name[:80],
-                    )
+                text = tr(
+                    "{where}: two stages are called '{name}'; each needs a name of its own",
+                    where=where,
+                    name=stage.name[:80],
                 )
+                raise InputError(text)
             with _error_context(tr("{said}: from", said=said)):
                 parent, _ = stage.parent
             if parent and parent not in names[:place]:
-                hint = did_you_mean(parent, names[:place]) or (
-                    tr("; it can be {names}", names=join_or(names[:place])) if place else ""
+                earlier = tr("; it can be {names}", names=join_or(names[:place])) if place else ""
+                hint = did_you_mean(parent, names[:place]) or earlier
+                text = tr(
+                    "{said}: from = '{parent}' is not an earlier stage{hint}", said=said, parent=parent[:80], hint=hint
                 )
-                raise InputError(
-                    tr(
-                        "{said}: from = '{parent}' is not an earlier stage{hint}",
-                        said=said,
-                        parent=parent[:80],
-                        hint=hint,
-                    )
-                )
+                raise InputError(text)
         for name in names[:-1]:
             if not any(stage.parent[0] == name for stage in self.stages):
                 hint = tr('set from = "{name}" in a later stage', name=name[:80])
-                raise InputError(
-                    tr(
-                        "{where}, stage '{name}': no stage starts from it; {hint}",
-                        where=where,
-                        name=name[:80],
-                        hint=hint,
-                    )
+                text = tr(
+                    "{where}, stage '{name}': no stage starts from it; {hint}", where=where, name=name[:80], hint=hint
                 )
+                raise InputError(text)
         for stage in self.stages:
             said = tr("{where}, stage '{name}'", where=where, name=stage.name)
             with _error_context(said):
@@ -328,30 +297,25 @@ class Study:
             with _error_context(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
-                raise InputError(
-                    tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
-                )
+                text = tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
+                raise InputError(text)
         for variant in self.variants:
             said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
             for name in variant.stages:
                 if name not in names:
                     hint = tr("; it can be {names}", names=join_or(names)) if names else tr("; the study has none")
-                    raise InputError(
-                        tr(
-                            "{said}: no stage is called '{name}'{nearest}",
-                            said=said,
-                            name=str(name)[:80],
-                            nearest=did_you_mean(str(name), names) or hint,
-                        )
+                    hint = did_you_mean(str(name), names) or hint
+                    text = tr(
+                        "{said}: no stage is called '{name}'{nearest}", said=said, name=str(name)[:80], nearest=hint
                     )
+                    raise InputError(text)
             if variant.stages and names[-1] not in variant.stages:
-                raise InputError(
-                    tr(
-                        "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
-                        said=said,
-                        names=names[-1],
-                    )
+                text = tr(
+                    "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
+                    said=said,
+                    names=names[-1],
                 )
+                raise InputError(text)
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
@@ -362,23 +326,20 @@ class Study:
         The finished part of an interrupted study is then a smaller complete one.
         """
         asked: dict[str, str] = {}
-        configs = {
-            variant.name: [
-                (stage, variant_config(self, variant, stage)) for stage in stage_chain(self.stages, variant.stages)
-            ]
-            for variant in self.variants
-        }
+        configs = {}
+        for variant in self.variants:
+            stages = stage_chain(self.stages, variant.stages)
+            configs[variant.name] = [(stage, variant_config(self, variant, stage)) for stage in stages]
         for name, made in configs.items():
             other = asked.setdefault(settings_of(config for _, config in made), name)
             if other != name:
-                raise InputError(
-                    tr(
-                        "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
-                        "change or remove one of them",
-                        other=other,
-                        name=name,
-                    )
+                text = tr(
+                    "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
+                    "change or remove one of them",
+                    other=other,
+                    name=name,
                 )
+                raise InputError(text)
         cells = []
         for seed in self.seeds:
             for name, made in configs.items():
@@ -480,12 +441,8 @@ def _problem(error: ValidationError) -> str:
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
-        return tr(
-            "{said}unknown key '{key}'{nearest}",
-            said=said,
-            key=str(key)[:80],
-            nearest=did_you_mean(str(key), known) or tr("; it can be {known}", known=join_or(known)),
-        )
+        hint = did_you_mean(str(key), known) or tr("; it can be {known}", known=join_or(known))
+        return tr("{said}unknown key '{key}'{nearest}", said=said, key=str(key)[:80], nearest=hint)
     if problem["type"] == "missing" and where:
         return tr("{where} has no name", where=where)
     if problem["type"] == "missing":
@@ -499,12 +456,8 @@ def _problem(error: ValidationError) -> str:
             most_words=MOST_WORDS,
         )
     must = FILE_KINDS[problem["type"].partition("_")[0]].format(name=list_name)
-    return tr(
-        "{where} = {problem}: must be {must}",
-        where=where if isinstance(key, int) else f"{said}{key}",
-        problem=short_repr(problem["input"]),
-        must=must,
-    )
+    where = where if isinstance(key, int) else f"{said}{key}"
+    return tr("{where} = {problem}: must be {must}", where=where, problem=short_repr(problem["input"]), must=must)
 
 
 def read_study(path: Path) -> Study:
@@ -515,14 +468,13 @@ def read_study(path: Path) -> Study:
 def parse_study(tables: Mapping[str, Any], path: Path) -> Study:
     """Build a study from a file's tables; raises InputError as `read_study`."""
     if isinstance(schema := tables.get("schema", SCHEMA), int) and schema != SCHEMA:
-        raise InputError(
-            tr(
-                "{path}: schema = {schema}: this version reads {schema2}",
-                path=path,
-                schema=short_repr(schema),
-                schema2=SCHEMA,
-            )
+        text = tr(
+            "{path}: schema = {schema}: this version reads {schema2}",
+            path=path,
+            schema=short_repr(schema),
+            schema2=SCHEMA,
         )
+        raise InputError(text)
     try:
         file = StudyFileModel.model_validate(tables)
     except ValidationError as error:
@@ -571,10 +523,8 @@ def base_tables(base: str) -> Tables:
     name, _, on = base.partition("@")
     links = presets.extends_chain(presets.find(name))
     if on:
-        links = [
-            *presets.extends_chain(presets.find(on)),
-            *presets.overlay_chain(name, tr("it cannot be applied to '{on}'", on=on[:80])),
-        ]
+        below = presets.extends_chain(presets.find(on))
+        links = [*below, *presets.overlay_chain(name, tr("it cannot be applied to '{on}'", on=on[:80]))]
     return merge_tables([*(link.tables for link in links), {"preset": base}])
 
 
@@ -589,11 +539,8 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
         base = base_tables(study.base)
     where = tr("{where}, variant '{name}'", where=where, name=variant.name)
     with _error_context(where):
-        overlay = (
-            presets.overlay_chain(variant.preset, tr("a variant can only change the study's base, not replace it"))
-            if variant.preset
-            else []
-        )
+        refusal = tr("a variant can only change the study's base, not replace it")
+        overlay = presets.overlay_chain(variant.preset, refusal) if variant.preset else []
     where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
     with _error_context(where):
         staged = [*stage.overlay, nest_keys(stage.changes)]
