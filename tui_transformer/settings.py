@@ -116,9 +116,7 @@ class Settings(BaseModel):
         description=tr("What happens to a run that is training in the studio when you quit."),
     )
     keys: dict[str, str] = Field(  # remapped keys, by the ids shown in the help
-        default_factory=dict,
-        title=tr("Keys"),
-        description=tr("Press enter to see or change the key for each command."),
+        default_factory=dict, title=tr("Keys"), description=tr("Press enter to see or change the key for each command.")
     )
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False

@@ -10,14 +10,7 @@ import numpy as np
 from engine.base.errors import InputError
 from tests.waiting import PATIENCE
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import (
-    Alternative,
-    AnswerToken,
-    AttentionView,
-    BeamResult,
-    ScoredText,
-    WholeAnswer,
-)
+from tui_transformer.lab.play.written import Alternative, AnswerToken, AttentionView, BeamResult, FullAnswer, ScoredText
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"
@@ -125,8 +118,8 @@ class FakeWriter:
         if "Ω" in text:
             raise InputError("this model has never seen '\\u03a9' (U+03A9); it knows 64 characters: abc")
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
-        return (WholeAnswer(written, 0.83), WholeAnswer("Arlow", 0.1), WholeAnswer("Corvik", 0.02))[: 1 + others]
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+        return (FullAnswer(written, 0.83), FullAnswer("Arlow", 0.1), FullAnswer("Corvik", 0.02))[: 1 + others]
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         self._check(text)

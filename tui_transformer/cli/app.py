@@ -13,7 +13,7 @@ from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from tui_transformer.cli.commands import CommandGroup, all_commands
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
-from tui_transformer.cli.output import is_terminal, print_answer, print_error, print_status
+from tui_transformer.cli.output import is_terminal, print_answer, print_error, print_info
 from tui_transformer.cli.typer_private import install_completion
 
 app = typer.Typer(
@@ -75,7 +75,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
         if studio.launches.local_run is not None:  # the studio crashed: its run goes on
             studio.exit_messages.append(studio.launches.hand_over())
     for line in studio.exit_messages:
-        print_status(line)
+        print_info(line)
     if studio.return_code:
         print_error(tr("the studio failed; {log} says why", log=log))
     return studio.return_code or 0

@@ -74,9 +74,8 @@ def all_commands() -> "dict[str, LazyCommand]":
             if marked is not None:
                 name = marked["name"].rstrip("_").replace("_", "-")
                 place = f"tui_transformer.cli.{folder}.{file.name[:-3]}", marked["name"]
-                found[int(marked["place"])] = LazyCommand(
-                    name, tr(cleandoc(marked["help"])), bool(marked["hidden"]), place
-                )
+                text, hidden = tr(cleandoc(marked["help"])), bool(marked["hidden"])
+                found[int(marked["place"])] = LazyCommand(name, text, hidden, place)
     return {one.name or "": one for _, one in sorted(found.items())}
 
 

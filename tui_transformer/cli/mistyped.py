@@ -56,14 +56,12 @@ def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
     elif context is not None and message.startswith(NO_COMMAND):
         wrong = message.removeprefix(NO_COMMAND).split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
-        message = tr(
-            "no such command '{wrong}'{command}", wrong=wrong, command=_suggest_command(wrong, commands, where)
-        )
+        hint = _suggest_command(wrong, commands, where)
+        message = tr("no such command '{wrong}'{command}", wrong=wrong, command=hint)
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]
-        message = tr(
-            "unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=_suggest_option(word, flags, words)
-        )
+        hint = _suggest_option(word, flags, words)
+        message = tr("unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=hint)
     elif parameter is not None and error.message:
         from engine.config.toml import translate_pydantic
 
@@ -113,9 +111,7 @@ def _suggest_option(word: str, flags: Sequence[str], words: Sequence[str]) -> st
         from engine.config.presets import list_presets
 
         found = did_you_mean(word, [preset.name for preset in list_presets()])
-        return (
-            tr("; did you mean --preset {found}?", found=found.split(chr(39))[1])
-            if found
-            else tr("; name a preset with --preset")
-        )
+        if found:
+            return tr("; did you mean --preset {found}?", found=found.split(chr(39))[1])
+        return tr("; name a preset with --preset")
     return ""

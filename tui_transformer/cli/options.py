@@ -76,8 +76,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", help=tr("Folder to search first for named corpora and for texts that have moved.")),
 ]
 PresetName = Annotated[
-    str | None,
-    typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names),
+    str | None, typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names)
 ]
 On = Annotated[
     str | None,
@@ -86,12 +85,10 @@ On = Annotated[
 ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help=tr("A TOML file instead of a preset."))]
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help=tr("Change one setting: model.n_heads=2"))]
 Corpus = Annotated[
-    str | None,
-    typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names),
+    str | None, typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names)
 ]
 Until = Annotated[
-    str | None,
-    typer.Option("--until", help=tr("When to stop: a time of day (03:50) or a duration (3h50m).")),
+    str | None, typer.Option("--until", help=tr("When to stop: a time of day (03:50) or a duration (3h50m)."))
 ]
 Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]

@@ -80,7 +80,7 @@ def show_progress(what: str) -> Iterator[None]:
         nonlocal said
         if time.monotonic() - said > EVERY:
             said = time.monotonic()
-            print_status(_progress_text(*far))
+            print_info(_progress_text(*far))
 
     with listening(line):
         yield
@@ -159,7 +159,7 @@ def setting_text(value: object) -> str:
     return tr("unset") if value is None else clean_line(json.dumps(value, ensure_ascii=False))
 
 
-def print_status(text: str) -> None:
+def print_info(text: str) -> None:
     """Print a line of commentary. If stderr cannot be written, only that line is lost."""
     line = clean_line(text)
     try:
@@ -171,7 +171,7 @@ def print_status(text: str) -> None:
 
 
 def print_error(text: str) -> None:
-    print_status(f"{PROGRAM}: {text}")
+    print_info(f"{PROGRAM}: {text}")
 
 
 def warn(text: str) -> None:

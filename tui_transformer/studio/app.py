@@ -44,21 +44,9 @@ from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE, help_screen, remap
-from tui_transformer.studio.shared.messages import (
-    LaunchChoice,
-    PlayRequested,
-    ResumeRequested,
-    StudyTiming,
-    show_errors,
-    show_notification,
-)
+from tui_transformer.studio.shared.messages import LaunchChoice, PlayRun, ResumeRun, StudyTiming, notify, show_errors
 from tui_transformer.studio.shared.textual_private import SafeCommandPalette, lay_out, prepared
-from tui_transformer.studio.shared.typing_order import (
-    TypingOrderApp,
-    accepts_as_text,
-    register_alt_digits,
-    register_symbol_keys,
-)
+from tui_transformer.studio.shared.typing_order import TypingOrderApp, accepts_as_text, register_keys
 from tui_transformer.studio.themes import THEMES
 
 if TYPE_CHECKING:
@@ -127,7 +115,7 @@ class PaneSwitcher(ContentSwitcher):
         assert isinstance(shown, Pane)
         shown.focus_first()
 
-    def on_play_requested(self, event: PlayRequested) -> None:
+    def on_play_run(self, event: PlayRun) -> None:
         from tui_transformer.studio.playground.pane import PlaygroundPane
 
         event.stop()
@@ -165,13 +153,11 @@ class Welcome(ModalScreen[bool]):
         for key in PANE_BINDINGS["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {fit_to_width(key.description.capitalize(), 12)}", "bold").append(
-                    f"{key.tooltip}\n"
-                )
+                words.append(f"  {sign}  {fit_to_width(key.description.capitalize(), 12)}", "bold")
+                words.append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append(
-            tr("  chooses a demo that trains on a laptop in a minute or two;  ")
-        )
+        words.append("enter", "bold reverse")
+        words.append(tr("  chooses a demo that trains on a laptop in a minute or two;  "))
         words.append("f5", "bold reverse").append(tr("  then trains it.\n\n"))
         words.append(tr("esc  look around first     ?  show the keys at any time"), "dim")
         with Vertical(classes="dialog"):
@@ -201,16 +187,10 @@ class Studio(TypingOrderApp):
     BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["everywhere"]]
 
     def __init__(
-        self,
-        *,
-        runs_dir: Path,
-        data_dir: Path | None = None,
-        device: str = "auto",
-        panes: tuple[str, ...] = PANE_NAMES,
+        self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto", panes: tuple[str, ...] = PANE_NAMES
     ) -> None:
         super().__init__()
-        register_alt_digits()
-        register_symbol_keys()
+        register_keys()
         break_between_characters()
         self.runs_dir, self.data_dir, self.device, self.panes = runs_dir, data_dir, device, panes
         self.launches = RunActions(runs_dir, data_dir, device)
@@ -274,11 +254,10 @@ class Studio(TypingOrderApp):
     def on_mount(self) -> None:
         self._remap()
         if self._settings_problem:
-            show_notification(self, self._settings_problem, "warning")
+            notify(self, self._settings_problem, "warning")
         bar = self.query_one(TopBar)
-        self.screen.bindings_updated_signal.subscribe(
-            bar, lambda screen: bar.show_keys(typing=accepts_as_text(screen.focused, "1"))
-        )
+        show_keys = lambda screen: bar.show_keys(typing=accepts_as_text(screen.focused, "1"))
+        self.screen.bindings_updated_signal.subscribe(bar, show_keys)
         switcher = self.query_one(PaneSwitcher)
         self.watch(switcher, "current", bar.highlight)
         self._listen()
@@ -349,7 +328,7 @@ class Studio(TypingOrderApp):
         for name, value in changes.items():
             setattr(self.settings, name, value)
         now = user.load()[0].design  # perhaps another studio's
-        show_notification(self, user.save(self.settings.model_copy(update={"design": now})), "warning")
+        notify(self, user.save(self.settings.model_copy(update={"design": now})), "warning")
 
     def _save_design(self, design: KeptDesign) -> None:
         before, self.settings.design = self.settings.design, design
@@ -422,10 +401,10 @@ class Studio(TypingOrderApp):
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         folder = path or str(Path.cwd())  # Textual's own saves to Downloads
         try:
-            show_notification(self, tr("saved {path}", path=self.save_screenshot(filename, folder)))
+            notify(self, tr("saved {path}", path=self.save_screenshot(filename, folder)))
         except OSError as error:
             problem = tr("cannot save a screenshot in {folder}: {reason}", folder=folder, reason=reason(error))
-            show_notification(self, problem, "error")
+            notify(self, problem, "error")
 
     # Training
 
@@ -454,15 +433,14 @@ class Studio(TypingOrderApp):
         if how is None:
             return
         with show_errors(self):
-            run = await asyncio.to_thread(
-                self.launches.create, event.config, how, event.command, event.name, event.ranks
-            )
+            create = self.launches.create
+            run = await asyncio.to_thread(create, event.config, how, event.command, event.name, event.ranks)
             self._train.show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
-    async def on_resume_requested(self, event: ResumeRequested) -> None:
+    async def on_resume_run(self, event: ResumeRun) -> None:
         with show_errors(self):
             await self._watch_over(self.launches.resume, event.run, self._mode(event.how))
 
@@ -480,7 +458,7 @@ class Studio(TypingOrderApp):
                 await asyncio.sleep(LOOK)
             self._train.poll_now()
             said = self.launches.outcome()
-        show_notification(self, said)
+        notify(self, said)
 
     # Leaving
 
@@ -519,10 +497,8 @@ class Studio(TypingOrderApp):
             await self._leave(answer.rstrip("!"))
 
         text = tr("You can change the “Always” choices later in the settings (press , ).")
-        self.push_screen(
-            ChoiceDialog(tr("{name} is still training. What should happen to it?", name=here.name), answers, text),
-            answered,
-        )
+        question = tr("{name} is still training. What should happen to it?", name=here.name)
+        self.push_screen(ChoiceDialog(question, answers, text), answered)
 
     @work
     async def action_ask_to_quit(self) -> None:
@@ -530,14 +506,13 @@ class Studio(TypingOrderApp):
         # If a run trains here, the next question asks anyway.
         sure: bool | None = self.launches.local_run is not None and self.settings.on_quit == "ask"
         if not sure:
-            sure = await self.push_screen_wait(
-                ChoiceDialog(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))])
-            )
+            answers = [Answer(True, tr("Quit")), Answer(False, tr("Stay"))]
+            sure = await self.push_screen_wait(ChoiceDialog(tr("Quit?"), answers))
         if sure:
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        show_notification(self, tr("{keys} quits", keys=COMMAND_KEYS["quit"]))
+        notify(self, tr("{keys} quits", keys=COMMAND_KEYS["quit"]))
 
     async def action_quit(self) -> None:
         await self.action_leave()
@@ -554,7 +529,7 @@ class Studio(TypingOrderApp):
             self._save_design(design.kept_design)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.local_run is not None:
-            show_notification(self, tr("saving a checkpoint …"))
+            notify(self, tr("saving a checkpoint …"))
         said = await asyncio.to_thread(end)
         if said:
             self.exit_messages.append(said)

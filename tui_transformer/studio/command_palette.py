@@ -65,9 +65,8 @@ class PaletteProvider(Provider):
     def _hit(self, offer: PaletteEntry, score: float) -> Hit:
         name = clean_line(offer.name)
         line = Content.assemble(name, "  ", (offer.key, "$accent bold"), (offer.kind, "$foreground 60%"))
-        return Hit(
-            score, line, offer.callback, name, escape(clean_line(offer.description))
-        )  # Textual reads markup there
+        # Textual reads markup in the help.
+        return Hit(score, line, offer.callback, name, escape(clean_line(offer.description)))
 
 
 def commands(app: "Studio") -> Iterator[PaletteEntry]:

@@ -79,9 +79,8 @@ class SettingsPage(ModalScreen[None]):
             value = getattr(self._settings, name)
             if name == KEYS:
                 said = tr("{n} changed", n=len(value)) if value else tr("unchanged")
-                names.replace_option_prompt(
-                    name, Text(fit_to_width(setting_title(name), 22)).append(f"{said} …", "bold")
-                )
+                line = Text(fit_to_width(setting_title(name), 22)).append(f"{said} …", "bold")
+                names.replace_option_prompt(name, line)
                 continue
             line = Text(fit_to_width(setting_title(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
@@ -148,9 +147,8 @@ class KeyPrompt(ModalScreen[str | None]):
         command = self._command
         panes = [pane for pane, keys in PANE_BINDINGS.items() if any(key.id == command.id for key in keys)]
         now, usual = key_symbols(command, self._changed), key_symbols(command, {})
-        words = tr("Press the new key. Current: {keys}", keys=now) + (
-            tr("; default: {keys}", keys=usual) * (now != usual)
-        )
+        default = tr("; default: {keys}", keys=usual) * (now != usual)
+        words = tr("Press the new key. Current: {keys}", keys=now) + default
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("del: default · esc: cancel")
             title = f"{comma_separated(map(pane_title, panes))} · {command.description} · {command.tooltip}"

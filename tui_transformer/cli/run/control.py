@@ -11,7 +11,7 @@ from engine.runs.commands import RunCommand, send
 from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, print_error, print_result, print_status
+from tui_transformer.cli.output import ExitCode, print_error, print_info, print_result
 
 ANSWER_TIMEOUT = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 POLL_INTERVAL = 0.1  # seconds between polls
@@ -25,44 +25,28 @@ TOO_LATE = {
 
 
 @command(70)
-@examples(
-    {
-        "pause demo": tr("Pause a run; `continue demo` ends the pause."),
-    }
-)
+@examples({"pause demo": tr("Pause a run; `continue demo` ends the pause.")})
 def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Pause a run at its next step; its process stays alive."""
     return _send_and_wait(RunCommand.PAUSE, run, json, runs_dir)
 
 
 @command(80)
-@examples(
-    {
-        "continue demo": tr("Continue a paused run."),
-    }
-)
+@examples({"continue demo": tr("Continue a paused run.")})
 def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Continue a paused run."""
     return _send_and_wait(RunCommand.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
-@examples(
-    {
-        "stop": tr("Stop the newest run; `resume` picks it up from there."),
-    }
-)
+@examples({"stop": tr("Stop the newest run; `resume` picks it up from there.")})
 def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Stop a run at its next step, with a checkpoint to resume from."""
     return _send_and_wait(RunCommand.STOP, run, json, runs_dir)
 
 
 @command(100)
-@examples(
-    {
-        "checkpoint demo": tr("Save a checkpoint now."),
-    }
-)
+@examples({"checkpoint demo": tr("Save a checkpoint now.")})
 def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Save a checkpoint at the run's next step, without stopping it."""
     return _send_and_wait(RunCommand.CHECKPOINT, run, json, runs_dir)
@@ -77,7 +61,7 @@ def _send_and_wait(command: RunCommand, run: str, json: bool, runs_dir: Path) ->
         time.sleep(POLL_INTERVAL)  # its next process hears only later commands
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
-        print_status(
+        print_info(
             tr(
                 "{name} is on another machine; waiting for an answer (after {seconds:.0f} s without a "
                 "heartbeat, the run counts as lost)",

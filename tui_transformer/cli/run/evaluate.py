@@ -58,8 +58,7 @@ def evaluate(
         int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's stride."))
     ] = None,
     context: Annotated[
-        int | None,
-        typer.Option("--context", min=1, help=tr("Tokens read at once; defaults to the training context.")),
+        int | None, typer.Option("--context", min=1, help=tr("Tokens read at once; defaults to the training context."))
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -156,9 +155,8 @@ def evaluate(
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
         lines += [f"  ⚠ {told(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
-    words = [
-        line if isinstance(line, str) else f"  {pad_to_width(line[0], scorer.label_width)}  {line[1]}" for line in lines
-    ]
+    width = scorer.label_width
+    words = [line if isinstance(line, str) else f"  {pad_to_width(line[0], width)}  {line[1]}" for line in lines]
     if "confusion" in record:
         words += ["", *(f"  {line}" for line in confusion_lines(reader.data.classes, record["confusion"]))]
     if predictions is not None:

@@ -20,7 +20,7 @@ from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, Valida
 from engine.runs.tail import Metrics
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_json, print_status, stderr
+from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_info, print_json, stderr
 from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.formatting import duration, si_number
 from tui_transformer.lab.records.pace import MOVING, Pace
@@ -31,11 +31,7 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 
 @command(220)
-@examples(
-    {
-        "watch": tr("Follow the newest run."),
-    }
-)
+@examples({"watch": tr("Follow the newest run.")})
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Follow a run, wherever it was started. Ctrl-c leaves it running."""
     reader = RunReader.resolve(run, runs_dir)
@@ -103,11 +99,9 @@ class RunProgress:
     def time_left(self) -> str:
         if self.step >= self.steps:
             return tr("finishing")
-        return (
-            tr("{duration} left", duration=duration(self.eta))
-            if self.eta is not None
-            else tr("estimating the time left…")
-        )
+        if self.eta is None:
+            return tr("estimating the time left…")
+        return tr("{duration} left", duration=duration(self.eta))
 
     def losses(self) -> str:
         """Return the losses so far, nats per character or token."""
@@ -130,11 +124,7 @@ class RunProgress:
 
 
 def follow(
-    reader: RunReader,
-    alive: Callable[[], bool],
-    *,
-    as_json: bool,
-    status: Callable[[], Status] | None = None,
+    reader: RunReader, alive: Callable[[], bool], *, as_json: bool, status: Callable[[], Status] | None = None
 ) -> None:
     """Show a run until `alive` returns False.
 
@@ -143,7 +133,7 @@ def follow(
     snapshot = RunProgress(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
-        print_status(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.label)))
+        print_info(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.label)))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
         """Yield what is new at each poll, and whether the run was paused or continued since the last one."""
@@ -177,18 +167,18 @@ def follow(
                 live.update(_panel(snapshot), refresh=True)
         return
     where = {"name": snapshot.name, "path": reader.path}
-    print_status(
+    print_info(
         trn("{name}: {n:,} step, saved in {path}", "{name}: {n:,} steps, saved in {path}", snapshot.steps, **where)
     )
     said = time.monotonic()
     for new, turned in looks():
         if turned:
             state = snapshot.paused or tr("training continues")
-            print_status(clean_line(tr("{name}: {state}", name=snapshot.name, state=state)))
+            print_info(clean_line(tr("{name}: {state}", name=snapshot.name, state=state)))
         due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said = time.monotonic()
-            print_status(
+            print_info(
                 tr(
                     "{name}: step {step:,} of {steps:,}, {losses}, {speed}, {left}",
                     name=snapshot.name,

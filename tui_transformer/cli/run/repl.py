@@ -21,7 +21,7 @@ from tui_transformer.cli.output import (
     print_badges,
     print_columns,
     print_error,
-    print_status,
+    print_info,
     show_progress,
     stdout,
 )
@@ -70,7 +70,7 @@ class Session(ABC, Generic[W]):
         except InputError:
             self.checkpoint = before
             raise
-        print_status(self.title)
+        print_info(self.title)
 
 
 def run_prompt(
@@ -83,7 +83,7 @@ def run_prompt(
         print_columns(prompt.help_rows)
 
     prompt = CommandPrompt(
-        settings, answer, {**actions, "help": help}, table, remark=print_status, show_error=print_error
+        settings, answer, {**actions, "help": help}, table, remark=print_info, show_error=print_error
     )
     with _line_editing(prompt.completions):
         while not prompt.done:

@@ -47,15 +47,7 @@ from tui_transformer.cli.options import (
     RunsDir,
     Set,
 )
-from tui_transformer.cli.output import (
-    ExitCode,
-    is_terminal,
-    print_error,
-    print_result,
-    print_status,
-    show_progress,
-    warn,
-)
+from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_info, print_result, show_progress, warn
 from tui_transformer.lab.work import queue as waiting_line
 from tui_transformer.lab.work.launch import enqueue, spawn_and_wait
 from tui_transformer.lab.work.line import DeviceQueue
@@ -159,7 +151,7 @@ def run(
         return ExitCode.DONE
     if detach or ranks > 1:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
-        train_it = _train_detached if detach else _train_ranks
+        train_it = _detach if detach else _train_ranks
         try:
             return train_it("begin", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
         except InputError:
@@ -195,12 +187,7 @@ def begin(
 
 
 @command(40)
-@examples(
-    {
-        "resume": tr("Resume the newest run."),
-        "resume demo --detach": tr("Resume a run in the background."),
-    }
-)
+@examples({"resume": tr("Resume the newest run."), "resume demo --detach": tr("Resume a run in the background.")})
 def resume(
     run: RunArgument = "last",
     detach: Detach = False,
@@ -221,7 +208,7 @@ def resume(
         if reader.state in LIVE_STATES:
             raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
         capabilities.require_even_ranks(reader.config, ranks)
-        train_it = _train_detached if detach else _train_ranks
+        train_it = _detach if detach else _train_ranks
         return train_it("resume", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
@@ -272,12 +259,10 @@ def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, da
     lost = state not in ("finished", "stopped", "interrupted", "failed")
     why = status.reason or english("its process is gone")
     outcome = Outcome("failed", status.step, why) if lost else Outcome(state, status.step, status.reason)
-    return _report_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
+    return _print_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
 
 
-def _train_detached(
-    verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1
-) -> int:
+def _detach(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1) -> int:
     with show_progress(tr("starting")):
         process = spawn_and_wait(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
     name, pid = reader.name, process.pid
@@ -317,7 +302,7 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
                 wait((preparing,), timeout=POLL_INTERVAL)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            print_status(tr("{reason}: stopped before training began", reason=told(control.reason)))
+            print_info(tr("{reason}: stopped before training began", reason=told(control.reason)))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
@@ -330,21 +315,18 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
         reader = RunReader(ready.path)
         training = worker.submit(ready.trainer.run)
         try:
-            follow(
-                reader, lambda: not training.done(), as_json=as_json, status=lambda: ready.trainer.writer.current_status
-            )
+            status = lambda: ready.trainer.writer.current_status
+            follow(reader, lambda: not training.done(), as_json=as_json, status=status)
         except BaseException as error:  # e.g. a pipe's reader left: stop with a checkpoint first
             control.request(RunCommand.STOP, type(error).__name__, signal=PIPE)
             raise
         finally:
             wait((training,))
         outcome = training.result()
-    return _report_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=control.signal)
+    return _print_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=control.signal)
 
 
-def _report_end(
-    reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None
-) -> int:
+def _print_end(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
     """Say how a run ended, with the number of the signal that ended it; return the exit code."""
     if outcome.state == "lost":  # to another worker
         print_error(outcome.reason)
@@ -363,13 +345,10 @@ def _report_end(
             if saved
             else tr("{reason}: stopped at step {step:,} before the first checkpoint")
         )
-        print_status(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
+        print_info(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
         again = reader.command("resume", data_dir=data_dir)
-        print_status(
-            tr("{command} resumes the run", command=again)
-            if saved
-            else tr("{command} starts the run over", command=again)
-        )
+        said = tr("{command} resumes the run") if saved else tr("{command} starts the run over")
+        print_info(said.format(command=again))
         return 128 + (number or signal.SIGINT)
     return ExitCode.DONE
 

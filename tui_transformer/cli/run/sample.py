@@ -16,17 +16,11 @@ from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import is_terminal, print_answer, print_json, print_status, show_progress, stdout, warn
+from tui_transformer.cli.output import is_terminal, print_answer, print_info, print_json, show_progress, stdout, warn
 from tui_transformer.cli.run.repl import STYLES, Session, print_token, run_prompt
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, parse_setting
 from tui_transformer.lab.play.writers import ModelWriter, load_writer
-from tui_transformer.lab.play.written import (
-    AnswerToken,
-    answers_text,
-    format_probability,
-    probability_level,
-    token_label,
-)
+from tui_transformer.lab.play.written import AnswerToken, answers_text, probability_level, probability_text, token_label
 
 OTHERS = 3  # other answers listed beside the one given
 LISTED = 5  # tokens listed by /alternatives, and alternatives of each
@@ -140,9 +134,8 @@ class SampleSession(Session[ModelWriter]):
                     }
                 )
             else:
-                stdout().print(
-                    Text.assemble(*((clean(p.text), STYLES[probability_level(p.probability)]) for p in found.tokens))
-                )
+                parts = [(clean(p.text), STYLES[probability_level(p.probability)]) for p in found.tokens]
+                stdout().print(Text.assemble(*parts))
                 print_answer(found.summary, flush=True)
 
     def examples(self, _: str) -> None:
@@ -167,12 +160,12 @@ class SampleSession(Session[ModelWriter]):
 
     def use_run(self, run: str) -> None:
         self.writers[0], self.answers = self.load(run), []
-        print_status(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
+        print_info(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
 
     def use_second_run(self, run: str) -> None:
         self.writers = [self.writers[0], *([self.load(run)] if run.strip() else [])]
         self.answers = []
-        print_status(self.title)
+        print_info(self.title)
 
 
 @command(110)
@@ -227,7 +220,7 @@ def sample(
             if first.ranks_answers
             else tr("{title}: {invitation}, /help for commands, /quit to leave")
         )
-        print_status(said.format(title=writing.title, invitation=first.invitation))
+        print_info(said.format(title=writing.title, invitation=first.invitation))
     actions = {
         "alternatives": writing.alternatives,
         "surprise": writing.surprise,
@@ -237,9 +230,8 @@ def sample(
         "checkpoint": writing.use_checkpoint,
         "to": writing.set_target,
     }
-    run_prompt(
-        settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks_answers else WRITING
-    )
+    table = ASKING if first.ranks_answers else WRITING
+    run_prompt(settings, lambda text: writing.answer(text, settings), actions, table)
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:
@@ -248,7 +240,7 @@ def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:
     before = "".join(token_label(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
     line = Text(before, "dim")
     line.append(f"[{token_label(piece.text)}]", STYLES[probability_level(piece.probability)])
-    line.append(f" {format_probability(piece.probability or 0.0)}  ")
+    line.append(f" {probability_text(piece.probability or 0.0)}  ")
     for one in piece.alternatives:
-        line.append(f"  {token_label(one.text)} {format_probability(one.probability)}")
+        line.append(f"  {token_label(one.text)} {probability_text(one.probability)}")
     return line

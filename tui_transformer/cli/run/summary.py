@@ -99,11 +99,9 @@ def _scores(reader: RunReader) -> Text | None:
     if last is None or best is None:
         return None
     bits = last.bits_per_character
-    windows = (
-        ""
-        if config.trains_on_rows
-        else tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
-    )
+    windows = ""
+    if not config.trains_on_rows:
+        windows = tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
         tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.unit)),
@@ -177,11 +175,8 @@ def _scores(reader: RunReader) -> Text | None:
             right=right,
         )
         if (always := data.majority) is not None and always.of:
-            said += tr(
-                "; always answering “{answer}” would score {share:.1%}",
-                answer=clean_line(always.answer),
-                share=always.share,
-            )
+            answer = clean_line(always.answer)
+            said += tr("; always answering “{answer}” would score {share:.1%}", answer=answer, share=always.share)
         lines.append(said)
     if last.excess is not None:
         floor, *others = reader.data.floors
@@ -195,12 +190,7 @@ def _scores(reader: RunReader) -> Text | None:
         )
         lines += [f"  {other.description} {other.loss_text}" for other in others]
     if last.honest_loss is not None:
-        lines.append(
-            tr(
-                "  {loss:.4f} on answers that cannot be copied from the input",
-                loss=last.honest_loss,
-            )
-        )
+        lines.append(tr("  {loss:.4f} on answers that cannot be copied from the input", loss=last.honest_loss))
     profile = [value for value in last.profile if value is not None]
     if len(profile) > 1:
         lines.append(
@@ -226,9 +216,8 @@ def _scores(reader: RunReader) -> Text | None:
     lines.append(tr("  {steps}, {tokens} tokens, {duration} of training", steps=steps, tokens=tokens, duration=took))
     origin = reader.run.origin
     if origin is not None:
-        lines.append(
-            tr("  {lineage}: from {origin}", lineage=chain_text(origin, clean_line(reader.name)), origin=origin.label)
-        )
+        chain = chain_text(origin, clean_line(reader.name))
+        lines.append(tr("  {lineage}: from {origin}", lineage=chain, origin=origin.label))
     return Text("\n".join(lines))
 
 
@@ -257,14 +246,7 @@ def _probes(reader: RunReader) -> RichTable | None:
         places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
         grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(told(probe.description)))
     if last.probes_recorded > len(last.probes):
-        grid.add_row(
-            tr("and {n:,} more", n=last.probes_recorded - len(last.probes)),
-            "",
-            "",
-            "",
-            "",
-            tr("not shown"),
-        )
+        grid.add_row(tr("and {n:,} more", n=last.probes_recorded - len(last.probes)), "", "", "", "", tr("not shown"))
     return grid
 
 
@@ -281,9 +263,8 @@ def _sample(reader: RunReader) -> Text | None:
             if reference and reference.strip() != written.strip():
                 text.append(f"\n= {reference}", "dim")
         return text
-    text = Text(
-        tr("sample at step {step:,}, temperature {temperature}:", step=last.step, temperature=last.temperature) + "\n"
-    )
+    title = tr("sample at step {step:,}, temperature {temperature}:", step=last.step, temperature=last.temperature)
+    text = Text(title + "\n")
     text.append(last.prompt, style="bold")
     if not task.continues:  # the prompt is a source, or a text with gaps
         text.append("\n→ ")

@@ -25,8 +25,8 @@ from tui_transformer.cli.output import (
     is_terminal,
     pad_to_width,
     print_answer,
+    print_info,
     print_json,
-    print_status,
     stdout,
     width_of,
 )
@@ -141,9 +141,8 @@ class TranslationSession(Session[TranslationWriter]):
         width = max(width_of(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
-            lines.append(pad_to_width(clean_line(one.source), width)).append(
-                f"  {clean_line(told(one.origin))}\n", "dim"
-            )
+            lines.append(pad_to_width(clean_line(one.source), width))
+            lines.append(f"  {clean_line(told(one.origin))}\n", "dim")
         lines.rstrip()
         stdout().print(lines)
 
@@ -198,11 +197,8 @@ def translate(
         for some in _line_batches(sys.stdin):
             work.print_translations(some)
     else:
-        print_status(
-            tr(
-                "{title}: type a sentence, /examples for ideas, /help for commands, /quit to leave",
-                title=work.title,
-            )
+        print_info(
+            tr("{title}: type a sentence, /examples for ideas, /help for commands, /quit to leave", title=work.title)
         )
         actions = {
             "to": work.set_target,

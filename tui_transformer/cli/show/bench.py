@@ -17,7 +17,7 @@ from engine.base.recorded_text import told
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json
-from tui_transformer.cli.output import print_answer, print_columns, print_json, print_result, print_status
+from tui_transformer.cli.output import print_answer, print_columns, print_info, print_json, print_result
 
 if TYPE_CHECKING:
     from engine.proofs.bench.cases import CaseResult
@@ -145,9 +145,8 @@ def bench(
                             version=torch.__version__,
                         )
                         title = _title(result, name, device_name(where))
-                        _replace_section(
-                            write, title, [f"{when}: `{current_command_line()}`", "", *_table(_rows(result, english))]
-                        )
+                        text = [f"{when}: `{current_command_line()}`", "", *_table(_rows(result, english))]
+                        _replace_section(write, title, text)
             except torch.OutOfMemoryError:
                 _print_progress(
                     tr("{case}, {size}: does not fit in the memory of {device}", case=one, size=name, device=where)
@@ -157,7 +156,7 @@ def bench(
 
 
 def _print_progress(text: str) -> None:
-    print_status(tr("bench: {text}", text=text))
+    print_info(tr("bench: {text}", text=text))
 
 
 def _title(result: "CaseResult", size: str, device: str) -> str:
@@ -186,9 +185,8 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
         _print_progress(config.preset)
         peak = training_peak(config)
         found[config.preset] = cells = _cells(peak)
-        print_result(
-            {"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(map(told, cells)), as_json=as_json
-        )
+        record = {"kind": "memory", "ratio": peak.ratio, **asdict(peak)}
+        print_result(record, "  ".join(map(told, cells)), as_json=as_json)
         if write is not None:
             _write_memory(write, found)
 

@@ -17,15 +17,7 @@ from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
-from tui_transformer.cli.output import (
-    has_colour,
-    is_terminal,
-    print_columns,
-    print_json,
-    print_status,
-    stdout,
-    wrap_text,
-)
+from tui_transformer.cli.output import has_colour, is_terminal, print_columns, print_info, print_json, stdout, wrap_text
 from tui_transformer.cli.output import print_answer as print_answer
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import StudyConclusion, study_conclusions
@@ -67,8 +59,7 @@ def compare(
         str, typer.Option("--sort", help=tr("Sort by a column, e.g. loss; -loss reverses the order."))
     ] = "",
     baseline: Annotated[
-        str,
-        typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names),
+        str, typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names)
     ] = "",
     by: Annotated[str, typer.Option("--by", help=tr("run; or variant, to combine its seeds as a study does."))] = "",
     all_settings: Annotated[
@@ -104,24 +95,16 @@ def compare(
         raise InputError(tr("one format at a time, not {formats}", formats=join_and(f"--{name}" for name in formats)))
     if by not in ("", *BY):
         raise InputError(
-            tr(
-                "--by {by}: must be {known}{nearest}",
-                by=by[:40],
-                known=join_or(BY),
-                nearest=did_you_mean(by, BY),
-            )
+            tr("--by {by}: must be {known}{nearest}", by=by[:40], known=join_or(BY), nearest=did_you_mean(by, BY))
         )
     kind = formats[0] if formats else ""
     if out is not None and not kind:
         endings = {f".{form.ending}": key for key, form in reversed(FORMATS.items()) if key != "latex-document"}
         kind = endings.get(out.suffix.lower(), "")
         if not kind:
+            known = join_or(endings)
             raise InputError(
-                tr(
-                    "--out {path}: end the name in {endings}, or add a format, e.g. --csv",
-                    path=out,
-                    endings=join_or(endings),
-                )
+                tr("--out {path}: end the name in {endings}, or add a format, e.g. --csv", path=out, endings=known)
             )
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[RunEntry] = named.entries
@@ -137,7 +120,7 @@ def compare(
     elif runs and len(runs) > 1 and not named.studies:
         pinned = entries[0]
     if not entries:
-        print_status(no_runs(runs_dir))
+        print_info(no_runs(runs_dir))
         return
 
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
@@ -145,9 +128,8 @@ def compare(
     if by_variant:
         # Verdicts cover the whole study even under a filter, which shows a variant with all its seeds or not at all.
         files = named.studies or study_files(runs_dir)
-        found = VariantEvaluator().evaluate(
-            Grouping().group(entries), files, pinned.path if pinned is not None else None
-        )
+        pinned_path = pinned.path if pinned is not None else None
+        found = VariantEvaluator().evaluate(Grouping().group(entries), files, pinned_path)
         paths = {entry.path for entry in query(entries, pinned)}
         some = [result for result in found if any(run.path in paths for run in result.runs)]
         variants = sort(some, _column(some, key) if key else None, None, reverse=reverse)
@@ -162,7 +144,7 @@ def compare(
         made = comparison_table(shown, pinned, all_settings=all_settings) if kind else None
         count = len(matching)
     if not count:
-        print_status(query.why_no_match(entries, pinned))
+        print_info(query.why_no_match(entries, pinned))
     if made is not None and kind == "json" and out is None:
         for values in made.values:
             print_json(dict(zip((column.key for column in made.columns), values, strict=True)))
@@ -175,7 +157,7 @@ def compare(
             if by_variant
             else trn("{n:,} run written to {path}", "{n:,} runs written to {path}", count, path=out)
         )
-        print_status(said)
+        print_info(said)
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         if width is not None and width >= LEAST_DRAWN:
@@ -210,7 +192,7 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
 def _print(shown: Sequence[Column], entries: Sequence[RunEntry], baseline: RunEntry | None) -> None:
     """Print a table: on a terminal the columns that fit, in a pipe all of them."""
     unit = unit_of(entries)
-    print_status(
+    print_info(
         tr("loss in {unit}", unit=unit)
         if baseline is None
         else tr("loss in {unit}; differences are relative to {baseline}", unit=unit, baseline=baseline.name)
@@ -233,7 +215,7 @@ def _print(shown: Sequence[Column], entries: Sequence[RunEntry], baseline: RunEn
         grid.add_row(*(Text(cell) for cell in row[:room]))
     stdout().print(grid)
     if room < len(shown):
-        print_status(
+        print_info(
             trn(
                 "{n} more column does not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",
                 "{n} more columns do not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",

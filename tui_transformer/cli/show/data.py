@@ -21,9 +21,9 @@ from tui_transformer.cli.output import (
     pad_to_width,
     print_answer,
     print_columns,
+    print_info,
     print_json,
     print_result,
-    print_status,
     show_progress,
     stderr,
 )
@@ -45,11 +45,7 @@ app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(280)
-@examples(
-    {
-        "data list": tr("List the named corpora."),
-    }
-)
+@examples({"data list": tr("List the named corpora.")})
 def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> None:
     """The corpora to train on."""
     if context.invoked_subcommand is None:
@@ -57,11 +53,7 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 
 
 @app.command("list")
-@examples(
-    {
-        "data list": tr("List the named corpora."),
-    }
-)
+@examples({"data list": tr("List the named corpora.")})
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
@@ -112,9 +104,8 @@ def show(
         entry = CORPORA.get(corpus.name)
         found = corpus.describe(entry.licence if entry else "")
     if json:
-        print_json(
-            {"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record}
-        )
+        about = {"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source}
+        print_json(about | found.record)
         return
     print_answer(clean_line(comma_separated(map(tr, corpus.title))))
     for label, line in found.lines:
@@ -124,11 +115,7 @@ def show(
 
 
 @app.command()
-@examples(
-    {
-        "data fetch tiny-shakespeare": tr("Download a corpus."),
-    }
-)
+@examples({"data fetch tiny-shakespeare": tr("Download a corpus.")})
 def fetch(
     name: Annotated[
         str, typer.Argument(help=tr("A corpus name, or hf:OWNER/NAME@REVISION."), autocompletion=corpus_names)
@@ -155,15 +142,14 @@ def fetch(
         )
         print_result(record, clean_line(text), as_json=json)
         if entry is not None and entry.licence and not json:
-            print_status(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
+            print_info(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
         return
     if entry is None:
-        hint = did_you_mean(name, CORPORA) or tr(
-            "; `{command_line}` lists them", command_line=command_line("data", "list")
-        )
+        command = command_line("data", "list")
+        hint = did_you_mean(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command)
         raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
-        print_status(tr("{name} is built in; it is generated when needed", name=name))
+        print_info(tr("{name} is built in; it is generated when needed", name=name))
         return
     folder = fetch_folder(data_dir)
     files = []
@@ -190,4 +176,4 @@ def fetch(
         text = f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"
         print_result(record, clean_line(text), as_json=json)
     if entry.licence and not json:
-        print_status(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
+        print_info(tr("{name} may be used under {licence}", name=name, licence=entry.licence))

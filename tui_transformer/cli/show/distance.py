@@ -7,7 +7,7 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.cli.output import print_answer, print_columns, print_status, stdout
+from tui_transformer.cli.output import print_answer, print_columns, print_info, stdout
 from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, draw_overlay, probes_of
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import MOST_CURVES, MetricsReader, group_seeds
@@ -57,7 +57,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
 
         save(distance_picture(made), out)
-        print_status(
+        print_info(
             tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out)
         )
     else:
@@ -65,7 +65,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
 
 
 def _print(made: Overlay) -> None:
-    print_status(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
+    print_info(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
     canvas = draw_overlay(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
         print_answer("".join(character for character, _ in row).rstrip())
@@ -82,4 +82,4 @@ def _print(made: Overlay) -> None:
         rows.append([LETTERS[stroke.slot], clean_line(stroke.name), f"{stroke.seeds or 1}", *shares])
     print_columns(rows)
     for note in made.notes:
-        print_status(note)
+        print_info(note)

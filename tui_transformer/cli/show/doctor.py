@@ -123,9 +123,8 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for a CPU; a GPU needs torch with CUDA")
     yield HealthCheck(tr("device"), device.type != "cpu", found, advice)
-    yield HealthCheck(
-        tr("memory"), True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total))
-    )
+    found = tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total))
+    yield HealthCheck(tr("memory"), True, found)
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
     yield HealthCheck(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
@@ -136,9 +135,8 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
             if entry.needs_manual_download:
                 files = comma_separated(Path(remote.file).name for remote in entry.remotes)
-                advice = tr(
-                    "put {files} into {parent}", files=files, parent=(folders[-1] / entry.remotes[0].file).parent
-                )
+                folder = (folders[-1] / entry.remotes[0].file).parent
+                advice = tr("put {files} into {parent}", files=files, parent=folder)
             found = (
                 tr("{name} ({kind}) at {path}", name=entry.name, kind=entry.kind_label, path=path)
                 if path

@@ -13,7 +13,7 @@ from engine.base.language import tr, trn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names
-from tui_transformer.cli.output import print_answer, print_badges, print_json, print_status, show_progress
+from tui_transformer.cli.output import print_answer, print_badges, print_info, print_json, show_progress
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
@@ -74,7 +74,7 @@ def export(
         if json:
             print_json({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
         else:
-            print_status(trn("{n:,} run written to {path}", "{n:,} runs written to {path}", len(chosen), path=path))
+            print_info(trn("{n:,} run written to {path}", "{n:,} runs written to {path}", len(chosen), path=path))
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:
@@ -88,5 +88,5 @@ def export(
         if json:
             print_json({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
-            print_status(next_step)
+            print_info(next_step)
             print_answer(clean_line(str(where)), flush=True)

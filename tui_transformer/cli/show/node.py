@@ -15,7 +15,7 @@ from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
 from engine.runs.tail import read_end
-from tui_transformer.cli.output import print_status
+from tui_transformer.cli.output import print_info
 from tui_transformer.lab.work.clusters import ENDED, UNKNOWN, job_state, run_command, shell_line, submit_job
 from tui_transformer.lab.work.logs import END, last_line
 
@@ -89,7 +89,7 @@ def _wait(job: str, log: Path) -> str:
             return state
         now = f"{state} ({why})" if why else state
         if now != said:
-            print_status(tr("Slurm job {job}: {state}", job=job, state=now))
+            print_info(tr("Slurm job {job}: {state}", job=job, state=now))
             said = now
         if state not in (*ENDED, UNKNOWN):
             since = None

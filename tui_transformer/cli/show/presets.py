@@ -25,11 +25,7 @@ app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(270)
-@examples(
-    {
-        "presets show demo": tr("Show what a preset sets."),
-    }
-)
+@examples({"presets show demo": tr("Show what a preset sets.")})
 def presets_(context: typer.Context, json: Json = False) -> None:
     """Named settings to start from."""
     if context.invoked_subcommand is None:
@@ -37,11 +33,7 @@ def presets_(context: typer.Context, json: Json = False) -> None:
 
 
 @app.command("list")
-@examples(
-    {
-        "presets list": tr("List all presets."),
-    }
-)
+@examples({"presets list": tr("List all presets.")})
 def list_presets(json: Json = False) -> None:
     """List all presets, one per line."""
     found = presets.list_presets()
@@ -100,9 +92,8 @@ def show(
             "memory_bytes": found.memory,
         }
         pictured = _mask_and_bias(config) if mask else ()
-        print_json(
-            {"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)}
-        )
+        about = {"name": config.preset, "config": config.dump(), "changes": changes}
+        print_json(about | (known or {}) | dict(pictured))
         return
     if mask:
         print_columns([("#", f"{config.preset}: {tr(config.description)}")])
@@ -143,9 +134,7 @@ def show(
         value = str(settings[f"model.{name}"])
         lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or tr(row.sentence)} ({row.citation})")
     if found is None:
-        lines.append(
-            tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")
-        )
+        lines += [tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")]
     else:
         parts = comma_separated(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
         said: dict[str, object] = {
@@ -188,19 +177,13 @@ def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
         bias = None if scheme is None else bias_values(scheme, stack.visibility, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
         of = f" of {stack.layers}" if stack.layers else ""
-        yield (
-            f"{prefix}mask{of}",
-            ["".join("01"[cell] for cell in row) for row in visibility_matrix(stack.visibility, n)],
-        )
+        mask = ["".join("01"[cell] for cell in row) for row in visibility_matrix(stack.visibility, n)]
+        yield f"{prefix}mask{of}", mask
         yield f"{prefix}bias{of}", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
 
 
 @app.command("diff")
-@examples(
-    {
-        "presets diff demo nanogpt": tr("Show where two presets differ."),
-    }
-)
+@examples({"presets diff demo nanogpt": tr("Show where two presets differ.")})
 def diff_presets(
     a: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
     b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
@@ -222,11 +205,7 @@ def diff_presets(
 
 
 @app.command()
-@examples(
-    {
-        "presets schema > config.schema.json": tr("Write the schema to a file for your editor."),
-    }
-)
+@examples({"presets schema > config.schema.json": tr("Write the schema to a file for your editor.")})
 def schema() -> None:
     """Print the JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig

@@ -25,7 +25,7 @@ from engine.proofs.device.prove import BUDGET, Facts, ProofRecord, run_proofs
 from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if
 from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_json, print_status
+from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_info, print_json
 from tui_transformer.cli.show.responsiveness import (
     SIZE,
     endless_config,
@@ -59,7 +59,7 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     proofs, record = every_proof(), ProofRecord(out, proof_settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
-        print_status(
+        print_info(
             tr(
                 "doctor: {number} of {total}, about {duration} left: {name}",
                 number=number,
@@ -84,7 +84,7 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     if as_json:
         print_json({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
     said = tr("doctor: {passed} passed, {failed} failed, {skipped} skipped in {duration}; every figure is in {out}")
-    print_status(said.format(**counts, duration=duration(seconds), out=out))
+    print_info(said.format(**counts, duration=duration(seconds), out=out))
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
@@ -100,12 +100,8 @@ def machine_line(facts: Facts) -> str:
         )
     if facts.get("driver"):
         parts.append(tr("driver {version}", version=facts["driver"]))
-    parts += [
-        tr("torch {facts}", facts=facts.get("torch")),
-        tr("Python {facts}", facts=facts.get("python")),
-        str(facts.get("os")),
-    ]
-    return ", ".join(parts)
+    parts += [tr("torch {facts}", facts=facts.get("torch")), tr("Python {facts}", facts=facts.get("python"))]
+    return ", ".join([*parts, str(facts.get("os"))])
 
 
 def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]]:
@@ -124,12 +120,8 @@ def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
         words = tr("{why}; largest: {shown}", why=told(why), shown=shown) if shown else told(why)
         seconds = sum(result.seconds for _, result in same)
-        yield (
-            tr("{group} ({proofs} proofs)", group=told(group), proofs=len(same)),
-            MARKS[status],
-            f"{seconds:,.1f}",
-            words,
-        )
+        title = tr("{group} ({proofs} proofs)", group=told(group), proofs=len(same))
+        yield title, MARKS[status], f"{seconds:,.1f}", words
 
 
 def every_proof() -> list[Proof]:
@@ -254,12 +246,8 @@ def prove_queue(context: Context) -> ProofResult:
     root.mkdir()
     refusal = _second_thread(context, root)
     if refusal != BUSY:
-        return failed(
-            english(
-                "a second training thread in one process was not refused: {refusal}",
-                refusal=refusal or english("it started"),
-            )
-        )
+        why = refusal or english("it started")
+        return failed(english("a second training thread in one process was not refused: {refusal}", refusal=why))
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
     said: list[str] = []
     with training_process(before, context.device) as process:

@@ -13,7 +13,7 @@ from engine.base.language import language_code, tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
-from tui_transformer.cli.output import print_result, print_status
+from tui_transformer.cli.output import print_info, print_result
 from tui_transformer.lab.reports.formats import FORMATS
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -71,7 +71,7 @@ def report(
             tr("is installed") if shutil.which(engine) else tr("was not found on this machine; it comes with TeX Live")
         )
         folder, name = main.parent, main.name
-        print_status(
+        print_info(
             tr(
                 "a PDF needs {engine}{package} (the program {found}); run this twice: cd {folder} && {engine} {name}",
                 engine=engine,

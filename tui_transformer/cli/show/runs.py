@@ -17,7 +17,7 @@ from engine.runs import manage
 from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import is_terminal, print_columns, print_json, print_result, print_status
+from tui_transformer.cli.output import is_terminal, print_columns, print_info, print_json, print_result
 from tui_transformer.lab.records.badges import acknowledged_badges, badge, cell_text, mark_if_seen, worst_first
 from tui_transformer.lab.records.run_files import RunFiles
 from tui_transformer.lab.records.seen import find_warnings
@@ -28,12 +28,7 @@ POLL_INTERVAL = 0.2  # seconds between polls
 
 
 @command(160)
-@examples(
-    {
-        "runs": tr("List all runs."),
-        "runs --json": tr("List all runs as JSON, for a program."),
-    }
-)
+@examples({"runs": tr("List all runs."), "runs --json": tr("List all runs as JSON, for a program.")})
 def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     """List runs with their state, score and any problems."""
     readers = list_runs(runs_dir)
@@ -43,7 +38,7 @@ def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
             print_json(record)
         return
     if not readers:
-        print_status(no_runs(runs_dir))
+        print_info(no_runs(runs_dir))
         return
     rows = [HEAD, *(row for _, row in described)]
     if not any(row[HEAD.index(FROM)] for row in rows[1:]):  # few folders have runs that start from another
@@ -51,7 +46,7 @@ def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
-            print_status(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
+            print_info(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -93,7 +88,7 @@ def _wait_for_liveness(readers: Iterable[RunReader]) -> None:
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
         names = comma_separated(clean_line(reader.name) for reader in doubted)
-        print_status(
+        print_info(
             tr(
                 "{names}: on another machine; waiting up to {seconds:.0f} s for signs of activity",
                 names=names,
@@ -105,11 +100,7 @@ def _wait_for_liveness(readers: Iterable[RunReader]) -> None:
 
 
 @command(190)
-@examples(
-    {
-        "rename demo demo-1": tr("Rename a run."),
-    }
-)
+@examples({"rename demo demo-1": tr("Rename a run.")})
 def rename(
     run: RunArgument,
     name: Annotated[str, typer.Argument(help=tr("The new name."))],
@@ -121,17 +112,12 @@ def rename(
     _wait_for_liveness([reader])
     path = manage.rename(reader, name)
     record = {"run": path.name, "was": reader.name, "path": str(path)}
-    print_result(
-        record, clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name)), as_json=json
-    )
+    text = clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name))
+    print_result(record, text, as_json=json)
 
 
 @command(200)
-@examples(
-    {
-        "delete demo no-pe-demo": tr("Delete two runs (asks first)."),
-    }
-)
+@examples({"delete demo no-pe-demo": tr("Delete two runs (asks first).")})
 def delete(
     run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
@@ -167,8 +153,7 @@ def note(
     tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
     untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to remove."))] = None,
     seen: Annotated[
-        list[str] | None,
-        typer.Option("--seen", help=tr("A warning to mark as seen, by its badge; it stays listed.")),
+        list[str] | None, typer.Option("--seen", help=tr("A warning to mark as seen, by its badge; it stays listed."))
     ] = None,
     unseen: Annotated[list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as unseen."))] = None,
     json: Json = False,

@@ -42,9 +42,9 @@ from tui_transformer.cli.output import (
     print_answer,
     print_columns,
     print_error,
+    print_info,
     print_json,
     print_result,
-    print_status,
     setting_text,
     show_progress,
     warn,
@@ -68,7 +68,7 @@ from tui_transformer.lab.work.record import (
     SKIPPED,
     THREADS,
     CellStatus,
-    cell_directories,
+    cell_folders,
     cell_statuses,
     is_being_run,
     resumed_study,
@@ -234,7 +234,7 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
             )
         )
     cells = study.cells()
-    paths = cell_directories(study.name, cells, options.runs_dir)
+    paths = cell_folders(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
     for standing in cell_statuses(cells, paths):
         if standing.state != "finished":
@@ -313,11 +313,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     for text in dict.fromkeys(found.message for c in first.values() for found in lint(c.config)):
         warn(text)
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
-    seeds = (
-        comma_separated(map(str, study.seeds))
-        if len(study.seeds) <= MOST_SHOWN
-        else tr("{n} in total", n=len(study.seeds))
-    )
+    n = len(study.seeds)
+    seeds = comma_separated(map(str, study.seeds)) if n <= MOST_SHOWN else tr("{n} in total", n=n)
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
     print_answer(
         tr(
@@ -343,9 +340,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = comma_separated(known) or (
-            told("unknown") if expect else ""
-        )  # leaves out unknowns, unless all are unknown
+        # Leaves out unknowns, unless all are unknown.
+        expected = comma_separated(known) or (told("unknown") if expect else "")
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append(
             (
@@ -394,9 +390,8 @@ def _differs(cell: StudyCell, baseline: StudyCell, first: Mapping[tuple[str, str
         return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
-        found.append(
-            tr("starts from {origin}", origin=cell.begins_with) if cell.parent_cell else tr("starts from fresh weights")
-        )
+        origin = tr("starts from {origin}", origin=cell.begins_with)
+        found.append(origin if cell.parent_cell else tr("starts from fresh weights"))
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
     return comma_separated(found)
@@ -428,9 +423,8 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
     while process.poll() is None and not is_being_run(runs_dir, name):
         time.sleep(0.05)
     if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # these may mean that nothing was left to do
-        raise InputError(
-            tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_log_line(log)))
-        )
+        why = told(last_log_line(log))
+        raise InputError(tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=why))
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
     text = tr(
@@ -453,10 +447,8 @@ def measure_study(data_dir: DataDir = None) -> None:
         asked = None
     if not isinstance(asked, dict) or asked.keys() != PLAN_REQUEST_KEYS or not isinstance(asked["study"], str):
         raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
-    study, known = (
-        parse_study(parse(asked.pop("study").encode(), "study"), Path("study")),
-        Plan.read(asked.pop("known")),
-    )
+    study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
+    known = Plan.read(asked.pop("known"))
     print_json(make_plan(study, **asked, known=known, data_dir=data_dir).dump())
 
 
@@ -488,7 +480,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         words: list[str | Path] = ["ablate", "--study", study_file(options.runs_dir, study.name)]
         words += ["--jobs", str(options.jobs)] if options.jobs is not None else []
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
-        print_status(
+        print_info(
             tr(
                 "{signal}: {done} of {total} runs are done; to continue, run the same command again, or {again}",
                 signal=signal.Signals(heard[0]).name,
@@ -503,16 +495,10 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
             more = "; " + (tr("its folder is gone") if gone else told(last_log_line(standing.path / "log.txt")))
-        print_error(
-            tr(
-                "run '{name}': {standing}{more}",
-                name=standing.cell.name,
-                standing=status_text(standing),
-                more=more,
-            )
-        )
+        name, status = standing.cell.name, status_text(standing)
+        print_error(tr("run '{name}': {standing}{more}", name=name, standing=status, more=more))
     if failed and options.failed != "skip":
-        print_status(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
+        print_info(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
         entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]

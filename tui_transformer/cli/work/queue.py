@@ -11,7 +11,7 @@ from engine.base.language import tr, trn
 from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
-from tui_transformer.cli.output import print_answer, print_columns, print_json, print_result, print_status
+from tui_transformer.cli.output import print_answer, print_columns, print_info, print_json, print_result
 from tui_transformer.cli.run.run import known_device
 from tui_transformer.lab.formatting import duration, parse_duration, rough_duration
 from tui_transformer.lab.work import queue as waiting_line
@@ -83,17 +83,10 @@ def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
         record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
         if as_json:
             print_json({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
-        starts = (
-            told(entry.state)
-            if not place
-            else tr("unknown")
-            if wait_ is None
-            else rough_duration(wait_)
-            if wait_
-            else "–"
-        )
+        starts = tr("unknown") if wait_ is None else rough_duration(wait_) if wait_ else "–"
+        starts = starts if place else told(entry.state)
         rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
     if not as_json and len(rows) > 1:
         print_columns(rows)
     elif not as_json:
-        print_status(tr("no run is waiting for {device}", device=device))
+        print_info(tr("no run is waiting for {device}", device=device))

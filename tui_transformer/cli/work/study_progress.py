@@ -15,7 +15,7 @@ from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
-from tui_transformer.cli.output import is_terminal, print_json, print_status, stderr
+from tui_transformer.cli.output import is_terminal, print_info, print_json, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.work.plan import Plan
 from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, Verb
@@ -133,7 +133,7 @@ class ProgressLines(RunnerListener):
                 print_json({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
         at_work = comma_separated(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
-        print_status(
+        print_info(
             tr(
                 "{finished} of {total} done; {running}; {duration} left",
                 finished=self._board.finished,
@@ -147,7 +147,7 @@ class ProgressLines(RunnerListener):
         if self._as_json:
             print_json(record)
         else:
-            print_status(text)
+            print_info(text)
 
 
 def cell_record(standing: CellStatus) -> dict[str, object]:

@@ -15,20 +15,12 @@ from engine.base.errors import InputError, did_you_mean
 from engine.base.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
-from tui_transformer.cli.output import ExitCode, print_error, print_json, print_result, print_status
+from tui_transformer.cli.output import ExitCode, print_error, print_info, print_json, print_result
 from tui_transformer.cli.run.run import handle_signals, known_device
 from tui_transformer.cli.work.queue import queue
 from tui_transformer.cli.work.study_progress import cell_record, start_text, status_text
 from tui_transformer.lab.work.clock import Deadline, seconds_until
-from tui_transformer.lab.work.record import (
-    SKIPPED,
-    SUFFIX,
-    CellStatus,
-    Verb,
-    cell_directories,
-    cell_statuses,
-    stop_file,
-)
+from tui_transformer.lab.work.record import SKIPPED, SUFFIX, CellStatus, Verb, cell_folders, cell_statuses, stop_file
 from tui_transformer.lab.work.runner import Runner, RunnerListener
 from tui_transformer.lab.work.study import read_study, started_studies
 
@@ -78,7 +70,7 @@ def work(
             + (did_you_mean(name, files) or tr("; `{command}` starts a study", command=started))
         )
     cells = read_study(files[name]).cells()
-    paths = cell_directories(name, cells, runs_dir)
+    paths = cell_folders(name, cells, runs_dir)
     stopped = stop_file(runs_dir, name)
     before = cell_statuses(cells, paths)
     if stopped.exists() and not _done(before):
@@ -120,13 +112,8 @@ def work(
         )
         return _ended(name, "unfinished", found, so_far, as_json=json) or ExitCode.FAILED
     if heard or clock.is_up or stopped.exists():
-        why = (
-            signal.Signals(heard[0]).name
-            if heard
-            else tr("time is up")
-            if clock.is_up
-            else tr("the study was told to stop")
-        )
+        why = tr("time is up") if clock.is_up else tr("the study was told to stop")
+        why = signal.Signals(heard[0]).name if heard else why
         text = tr("{why}: this worker stopped; {so_far}", why=why, so_far=so_far)
         return _ended(name, "interrupted", found, text, as_json=json)
     failed = sum(one.state in ("failed", SKIPPED) for one in found)
@@ -144,9 +131,8 @@ def _done(found: Sequence[CellStatus]) -> bool:
 
 def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_json: bool) -> int:
     done = sum(one.state == "finished" for one in found)
-    print_result(
-        {"kind": "work", "study": name, "state": state, "runs": len(found), "finished": done}, text, as_json=as_json
-    )
+    record = {"kind": "work", "study": name, "state": state, "runs": len(found), "finished": done}
+    print_result(record, text, as_json=as_json)
     return ExitCode.DONE
 
 
@@ -182,4 +168,4 @@ class WorkerLog(RunnerListener):
         if self.as_json:
             print_json({**cell_record(cell), "event": event})
         else:
-            print_status(tr("{name}: {state}", name=cell.cell.name, state=text))
+            print_info(tr("{name}: {state}", name=cell.cell.name, state=text))

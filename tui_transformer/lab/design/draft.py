@@ -93,9 +93,8 @@ class Benchmark(Record):
         """`≈ 4 min on cpu (68 ms per step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
-        return tr(
-            "≈ {time} on {device} ({each} per step)", time=rough_duration(self.seconds), device=self.device, each=each
-        )
+        all_steps = rough_duration(self.seconds)
+        return tr("≈ {time} on {device} ({each} per step)", time=all_steps, device=self.device, each=each)
 
 
 def vocabulary(config: RunConfig, characters: VocabularySizes | None = None) -> Vocabulary | None:

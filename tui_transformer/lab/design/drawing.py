@@ -73,9 +73,8 @@ def _stacks(model: ModelConfig, width: int) -> Iterator[RowParts]:
         rows += [(f"┃{lines}", words) for lines, words in inside]
         for box in above:
             rows += _box_rows(box, STREAM, width)
-        rows += _box_rows(
-            Box(said.phrase("diagram.out") if reads != "source" else tr("to the decoder"), ""), STREAM, width
-        )
+        output = said.phrase("diagram.out") if reads != "source" else tr("to the decoder")
+        rows += _box_rows(Box(output, ""), STREAM, width)
         rows[-1] = ("▴", rows[-1][1])
         top = max(at for at, (lines, _) in enumerate(rows) if lines.startswith("┃"))
         yield [

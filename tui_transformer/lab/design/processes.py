@@ -57,9 +57,8 @@ async def _run(
     )
     try:
         process = await asyncio.shield(starting)
-        out, complaints = await asyncio.gather(
-            _read(process.stdout), _read(process.stderr, lambda line: hears(told(line)))
-        )
+        hear = lambda line: hears(told(line))
+        out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr, hear))
         await process.wait()
     except asyncio.CancelledError:
         process = await starting  # it may have started by now

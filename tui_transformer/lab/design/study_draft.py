@@ -138,13 +138,10 @@ class StudyDraft:
         if not own:
             variants = tuple(replace(v, changes={**study.changes, **v.changes}, expect={}, why="") for v in variants)
         foretold = any(variant.expect for variant in study.variants)
-        note = (
-            ""
-            if own or not foretold
-            else tr(
-                "{name}'s expectations apply to {base}, so they are left out here", name=study.name, base=study.base
-            )
+        left_out = tr(
+            "{name}'s expectations apply to {base}, so they are left out here", name=study.name, base=study.base
         )
+        note = left_out if foretold and not own else ""
         return replace(
             self,
             name=study.name,

@@ -113,9 +113,8 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     lines = [fit_to_width(tr("output → attends most to"), width).rstrip()]
     for word, row in zip(target, shares, strict=True):
         at = max(range(len(row)), key=row.__getitem__)
-        lines.append(
-            f"{fit_to_width(word, left, right=True)} → {fit_to_width(source[at], room).rstrip()} ({row[at]:.2f})"
-        )
+        found = fit_to_width(source[at], room).rstrip()
+        lines.append(f"{fit_to_width(word, left, right=True)} → {found} ({row[at]:.2f})")
     return Text("\n".join(lines))
 
 

@@ -312,25 +312,15 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Pi
         return note + picture(waves, title=title, rows=tr("distances q − k"), columns=tr("features"))
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
-    learned = learned if position.learned else ""
+    words = {"kind": kind, "learned": learned if position.learned else ""}
     table = embedding_values(scheme, n)
     if table is not None:
-        title = tr(
-            "position {kind}{learned}{owner}, added to the embeddings",
-            kind=kind,
-            learned=learned,
-            owner=owner if learned else "",
-        )
+        added_to = owner if position.learned else ""
+        title = tr("position {kind}{learned}{owner}, added to the embeddings", owner=added_to, **words)
         return picture(table, title=title, rows=tr("positions"), columns=tr("features"))
     bias = bias_values(scheme, stack.visibility, min(n, canvas.columns(1 if canvas.colour else 2)))
     assert bias is not None
-    title = tr(
-        "position {kind}{learned}{owner}, head 1 of {n_heads}",
-        kind=kind,
-        learned=learned,
-        owner=owner,
-        n_heads=model.n_heads,
-    )
+    title = tr("position {kind}{learned}{owner}, head 1 of {n_heads}", owner=owner, n_heads=model.n_heads, **words)
     return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
 
 

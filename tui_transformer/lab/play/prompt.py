@@ -147,9 +147,8 @@ class CommandPrompt:
         if isinstance(command, PromptSetting):
             if value := rest.strip():
                 self._make(name, parse_setting(name, value))
-            self.show_reply(
-                f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
-            )
+            now = self.settings[name]
+            self.show_reply(f"{name} {now:g}" if name != "seed" else tr("seed {seed}", seed=now))
         elif name in self.actions:
             self.actions[name](rest)
         elif name == "quit":

@@ -20,14 +20,7 @@ from engine.runs.records import ModelOutput, Sample
 from engine.runs.tail import newest_records, stamp
 from tui_transformer.lab.play.pictures import layer_plan, mask_sentence
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import (
-    Alternative,
-    AnswerToken,
-    AttentionView,
-    BeamResult,
-    ScoredText,
-    WholeAnswer,
-)
+from tui_transformer.lab.play.written import Alternative, AnswerToken, AttentionView, BeamResult, FullAnswer, ScoredText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,9 +50,8 @@ class ModelWriter(ABC):
     """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
 
     continues: bool = False  # its text continues the prompt; else it is a separate answer
-    ranks_answers: bool = (
-        False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
-    )
+    # Its answers have an end: it can rank whole ones, see `ranked_answers`, and shows held-out `examples`.
+    ranks_answers: bool = False
     invitation: str = ""
     beam_settings: Settings = {}  # noqa: RUF012, the settings of its beam search, see `search`; none if it has none
     cross_attention_rule: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
@@ -105,7 +97,7 @@ class ModelWriter(ABC):
         """
         return ()
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         """Return what was written as a whole answer with its probability, and the likeliest others.
 
         Return () if answers have no end, or are not ranked by probability.
@@ -212,11 +204,7 @@ def answer_tokens(
 
 
 def token_scores(
-    found: "Iterable[TokenSurprise]",
-    text_of: Callable[[int], str],
-    name: Callable[[int], str],
-    source: str,
-    rule: str,
+    found: "Iterable[TokenSurprise]", text_of: Callable[[int], str], name: Callable[[int], str], source: str, rule: str
 ) -> ScoredText:
     """Return a text's tokens with their surprise; `text_of` and `name` are as in `answer_tokens`."""
     pieces, nats = [], []
@@ -301,11 +289,9 @@ class TextWriter(ModelWriter):
         if not text:
             raise InputError(tr("prompt '': enter at least one character, e.g. 'O'"))
         how, seed = make_sampling(settings, answer, self.config.generation.overflow)
-        yield from self._stream_tokens(text, int(settings["length"]), how, seed, alternatives)
+        yield from self._stream(text, int(settings["length"]), how, seed, alternatives)
 
-    def _stream_tokens(
-        self, text: str, length: int, how: "Sampling", seed: int, alternatives: int
-    ) -> Iterator[AnswerToken]:
+    def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
         from engine.generation.sampling import sample_text
 
         ids, size = self._encoded(text), self.tokenizer.vocab_size
@@ -366,9 +352,7 @@ class MaskedWriter(TextWriter):
     def notice(self, text: str, settings: Settings) -> str:
         return ""
 
-    def _stream_tokens(
-        self, text: str, length: int, how: "Sampling", seed: int, alternatives: int
-    ) -> Iterator[AnswerToken]:
+    def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
         from engine.generation.sampling import fill
 
         ids, gaps = self._with_gaps(text)
@@ -537,7 +521,7 @@ class DocumentWriter(ModelWriter):
         found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
         yield from answer_tokens(found, self._decoder(), lambda token: self._token_name(token, prompt))
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         from engine.generation.answering import beam_answers
         from engine.generation.surprise import answer_surprise
         from engine.tasks.samples import decode_with_marks
@@ -546,11 +530,11 @@ class DocumentWriter(ModelWriter):
         answer = self._answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
-        first = WholeAnswer(_on_a_line(written), math.exp(-nats))
+        first = FullAnswer(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
         found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
         ranked = [
-            WholeAnswer(_on_a_line(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
+            FullAnswer(_on_a_line(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found
             if one.finished
         ]
@@ -566,9 +550,8 @@ class DocumentWriter(ModelWriter):
         )
         asked, answer = split_at_arrow(text, needed, last=True)
         prompt = self._prompt(asked)
-        found = answer_surprise(
-            self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
-        )
+        tokens = self._answer(_BARE.sub(MARK, answer), prompt)
+        found = answer_surprise(self.model, prompt, tokens, self._size, alternatives)
         decoder = self.tokenizer.decoder()
         rule = tr(
             "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END
@@ -692,19 +675,19 @@ class ClassWriter(ModelWriter):
         rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
         yield AnswerToken(first.text, first.probability, None, rest)
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[WholeAnswer, ...]:
+    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         return tuple(self._ranked(text)[: others + 1])
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         raise InputError(tr("surprise: this model classifies texts and does not predict their tokens"))
 
-    def _ranked(self, text: str) -> list[WholeAnswer]:
+    def _ranked(self, text: str) -> list[FullAnswer]:
         """Return every class with its probability, the likeliest first."""
         from engine.generation.classifying import class_probabilities
 
         found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
         pairs = sorted(zip(self.classes, found, strict=True), key=lambda pair: -pair[1])
-        return [WholeAnswer(name, probability) for name, probability in pairs]
+        return [FullAnswer(name, probability) for name, probability in pairs]
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch

@@ -42,7 +42,7 @@ class AnswerToken:
 
 
 @dataclass(frozen=True)
-class WholeAnswer:
+class FullAnswer:
     """A whole answer, not cleaned."""
 
     text: str
@@ -125,18 +125,18 @@ def token_label(text: str) -> str:
     return "".join(SIGNS.get(c, c) if c in SIGNS or clean(c) else HIDDEN for c in text) or HIDDEN
 
 
-def answers_text(answers: Sequence[WholeAnswer]) -> str:
+def answers_text(answers: Sequence[FullAnswer]) -> str:
     """`probability 0.83; then Arlow 0.10, Corvik 0.02`: an answer's, and the likeliest others. Not cleaned."""
     if not answers:
         return ""
-    others = ", ".join(f"{one.text or '(nothing)'} {format_probability(one.probability)}" for one in answers[1:])
+    others = ", ".join(f"{one.text or '(nothing)'} {probability_text(one.probability)}" for one in answers[1:])
     first = "" if answers[0].text else "(nothing) "
-    return tr("{first}probability {number}", first=first, number=format_probability(answers[0].probability)) + (
+    return tr("{first}probability {number}", first=first, number=probability_text(answers[0].probability)) + (
         tr("; then {others}", others=others) if others else ""
     )
 
 
-def format_probability(probability: float) -> str:
+def probability_text(probability: float) -> str:
     if probability >= 0.995:
         return "1.00"
     return f"{probability:.2f}" if probability >= 0.1 else f"{probability:.3f}" if probability >= 5e-4 else "0.000"

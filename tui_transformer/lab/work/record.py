@@ -177,7 +177,7 @@ class CellStatus:
         return min(1.0, self.step / self.steps) if self.steps else 0.0
 
 
-def cell_directories(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -> dict[str, Path]:
+def cell_folders(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -> dict[str, Path]:
     """Each cell's run directory by cell name: a renamed run is still the cell's, according to run.json."""
     born = {}
     for reader in list_runs(runs_dir):

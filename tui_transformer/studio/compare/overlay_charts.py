@@ -47,9 +47,8 @@ class OverlayDrawing:
 
     @property
     def all_hidden(self) -> bool:
-        return bool(self.overlay.drawn_strokes) and all(
-            stroke.slot in self.hidden for stroke in self.overlay.drawn_strokes
-        )
+        strokes = self.overlay.drawn_strokes
+        return bool(strokes) and all(stroke.slot in self.hidden for stroke in strokes)
 
     def canvas(self, width: int, height: int, span: Span | None = None) -> ChartCanvas | None:
         seen = tuple(stroke for stroke in self.overlay.strokes if stroke.slot not in self.hidden)
@@ -214,9 +213,8 @@ class CompareCharts(Horizontal):
                 self._drawn_keys[chart] = now
                 made = self._make_overlay(name, drawn)
                 made = replace(made, notes=(*made.notes, *shading_notes(made.drawn_strokes)))
-                drawing = OverlayDrawing(
-                    made, self.hidden_slots, ABOUT[name] if drawn.shows_means or name == DISTANCE else ""
-                )
+                about = ABOUT[name] if drawn.shows_means or name == DISTANCE else ""
+                drawing = OverlayDrawing(made, self.hidden_slots, about)
                 chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.placeholder))
 
     def _make_overlay(self, name: str, drawn: ChartedRuns) -> Overlay:

@@ -60,9 +60,8 @@ class NotePage(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(
-                Text(clean_line(tr("A note on {name}", name=self._run_name)), style="bold"), classes="dialog-title"
-            )
+            title = clean_line(tr("A note on {name}", name=self._run_name))
+            yield Static(Text(title, style="bold"), classes="dialog-title")
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
             yield Static(Text(tr("ctrl+s: save · esc: discard")), classes="dialog-text")

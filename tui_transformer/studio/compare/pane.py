@@ -51,7 +51,7 @@ from tui_transformer.studio.shared.dialog import Answer as Choice
 from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog, confirm_overwrite, error_text
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
-from tui_transformer.studio.shared.messages import PlayRequested, show_errors, show_notification
+from tui_transformer.studio.shared.messages import PlayRun, notify, show_errors
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import join_that_fit, panel
 from tui_transformer.studio.shared.words import CachedText, empty_pane_text
@@ -204,9 +204,8 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                self._sentence.show(
-                    Text(clean_line(CURRENT_LANGUAGE.phrase("join.sentence").join(conclusion_sentences(answer))))
-                )
+                join = CURRENT_LANGUAGE.phrase("join.sentence").join
+                self._sentence.show(Text(clean_line(join(conclusion_sentences(answer)))))
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
@@ -248,9 +247,7 @@ class ComparePane(Vertical, can_focus=True):
         if answer.family.baseline is not None and answer.family.file.baseline != answer.family.baseline.name:
             self.selection.baseline = answer.family.baseline.representative.path
         others = [result for result in answer.results if result is not baseline]
-        counted = [
-            result for result in others if result.difference(answer.measure) is not None and not result.why_incomparable
-        ]
+        counted = [one for one in others if one.difference(answer.measure) is not None and not one.why_incomparable]
         counted += [result for result in others if result not in counted and any(run.live for run in result.runs)]
         drawn = [*([baseline] if baseline is not None else []), *counted]
         for result in drawn if len(drawn) <= MOST_CURVES else drawn[:FEW]:
@@ -423,9 +420,7 @@ class ComparePane(Vertical, can_focus=True):
         if entry is not None:
             self.has_user_selection = True
             if not self.selection.toggle(entry.path):
-                show_notification(
-                    self, tr("at most {n} curves can be told apart: deselect one first", n=MOST_CURVES), "warning"
-                )
+                notify(self, tr("at most {n} curves can be told apart: deselect one first", n=MOST_CURVES), "warning")
             self._selected()
 
     def action_pin(self) -> None:
@@ -449,9 +444,9 @@ class ComparePane(Vertical, can_focus=True):
     def action_play(self) -> None:
         entry, two = self._representative(), self.selected_runs
         if len(two) == 2:
-            self.post_message(PlayRequested(*two))
+            self.post_message(PlayRun(*two))
         elif entry is not None:
-            self.post_message(PlayRequested(entry.path))
+            self.post_message(PlayRun(entry.path))
 
     # Filter and order
 
@@ -485,7 +480,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_only(self) -> None:
         if not self.selected_runs and not self.options.only:
-            show_notification(self, tr("no run is selected: press space to select one"), "warning")
+            notify(self, tr("no run is selected: press space to select one"), "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
 
@@ -520,9 +515,8 @@ class ComparePane(Vertical, can_focus=True):
         variants = self.answer.results if self.answer is not None else self.shown.variants
         if variants and self.selection.runs:
             drawn = [(slot, v) for v in variants if (slot := self._slot_of(v)) is not None]
-            groups = [
-                (slot, SeedRuns(v.name, v.group.charted_runs)) for slot, v in sorted(drawn, key=lambda pair: pair[0])
-            ]
+            by_slot = sorted(drawn, key=lambda pair: pair[0])
+            groups = [(slot, SeedRuns(v.name, v.group.charted_runs)) for slot, v in by_slot]
             baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
             if baselines:
                 baseline = SeedRuns(baselines[0].name, baselines[0].charted_runs)
@@ -571,7 +565,7 @@ class ComparePane(Vertical, can_focus=True):
     # Detail, notes and tags
 
     def action_detail(self) -> None:
-        entry, variant, palette = self.current(), self.variant(), Palette.from_variables(self.app.theme_variables)
+        entry, variant, palette = self.current(), self.variant(), Palette.from_app(self.app)
         if entry is not None:
             blocks = detail(entry, self.shown.baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {tr(entry.state)}", blocks, palette))
@@ -599,12 +593,8 @@ class ComparePane(Vertical, can_focus=True):
             return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
 
         wrong = lambda text: error_text(lambda: [check_tag(tag) for tag in tags_in(text)])
-        asked = TextDialog(
-            tr("Tags for {name}", name=entry.name),
-            ", ".join(entry.tags),
-            text=tr("Separate them with commas."),
-            wrong=wrong,
-        )
+        words = tr("Separate them with commas.")
+        asked = TextDialog(tr("Tags for {name}", name=entry.name), ", ".join(entry.tags), text=words, wrong=wrong)
         text = await self.app.push_screen_wait(asked)
         if text is not None:
             tags = tags_in(text)
@@ -622,7 +612,7 @@ class ComparePane(Vertical, can_focus=True):
         if entry is None:
             return
         if wrong := why_not_seen(entry.name, entry.badges):
-            show_notification(self, wrong, "warning")
+            notify(self, wrong, "warning")
             return
         await self._write(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
 
@@ -630,7 +620,7 @@ class ComparePane(Vertical, can_focus=True):
         """Write notes, tags or what was seen in a thread, say so, and read the run again."""
         with show_errors(self):
             done = await asyncio.to_thread(task)
-            show_notification(self, said or str(done))
+            notify(self, said or str(done))
         self.reread_run(run)
 
     # Exports and reports
@@ -639,7 +629,7 @@ class ComparePane(Vertical, can_focus=True):
     async def action_export(self) -> None:
         shown, results = self.shown, self._results
         if not shown.rows and not results:
-            show_notification(self, tr("no runs to export"), "warning")
+            notify(self, tr("no runs to export"), "warning")
             return
         many = (
             trn("{n} variant", "{n} variants", len(results)) if results else trn("{n} run", "{n} runs", len(shown.rows))
@@ -652,9 +642,8 @@ class ComparePane(Vertical, can_focus=True):
         if key is None:
             return
         name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
-        asked = TextDialog(
-            tr("Write {name} to", name=FORMATS[key].name), name, wrong=lambda text: path_problem(text, "file")
-        )
+        wrong = lambda text: path_problem(text, "file")
+        asked = TextDialog(tr("Write {name} to", name=FORMATS[key].name), name, wrong=wrong)
         text = await self.app.push_screen_wait(asked)
         if text is None:
             return
@@ -673,7 +662,7 @@ class ComparePane(Vertical, can_focus=True):
 
         with show_errors(self):
             await asyncio.to_thread(export)
-            show_notification(self, tr("{count} written to {path}", count=many, path=path.absolute()))
+            notify(self, tr("{count} written to {path}", count=many, path=path.absolute()))
 
     def report_selection(self) -> ReportSelection:
         look, selection = self.scan, self.selection
@@ -697,7 +686,7 @@ class ComparePane(Vertical, can_focus=True):
     async def action_report(self) -> None:
         chosen = self.report_selection()
         if not chosen.entries:
-            show_notification(self, tr("no runs to report on: select some first"), "warning")
+            notify(self, tr("no runs to report on: select some first"), "warning")
             return
         scopes = [chosen, *self.other_report_selections(chosen)]
         made = [
@@ -718,16 +707,15 @@ class ComparePane(Vertical, can_focus=True):
             if key != OTHER_RUNS:
                 break
             offered = [Choice(number, one.name, description=clean_line(one.names)) for number, one in enumerate(scopes)]
-            number = await self.app.push_screen_wait(
-                ChoiceDialog(tr("Runs in the report"), offered, at=scopes.index(chosen))
-            )
+            question = ChoiceDialog(tr("Runs in the report"), offered, at=scopes.index(chosen))
+            number = await self.app.push_screen_wait(question)
             chosen = chosen if number is None else scopes[number]
         kind, language = key
         folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
         wrong = lambda text: path_problem(text, "folder")
         text = await self.app.push_screen_wait(TextDialog(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
-            show_notification(self, tr("writing a report on {name} …", name=chosen.name))
+            notify(self, tr("writing a report on {name} …", name=chosen.name))
             self._report(chosen, kind, language, Path(text).expanduser())
 
     @work(group="report", exclusive=True, exit_on_error=False)
@@ -741,7 +729,7 @@ class ComparePane(Vertical, can_focus=True):
             return tr("report written to {main}", main=main.absolute())
 
         with show_errors(self):
-            show_notification(self, await asyncio.to_thread(report))
+            notify(self, await asyncio.to_thread(report))
 
 
 def _answer_title(answer: StudyConclusion, of: int) -> list[tuple[str, int]]:

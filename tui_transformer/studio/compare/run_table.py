@@ -100,10 +100,9 @@ class TableHead(Widget):
 
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.column_at(event.x)
-        if event.x == self.size.width - 1 and self._layout_of.columns_beyond:
-            self.tooltip = Content(
-                tr("{columns}: press → in the table.", columns=_more_columns(self._layout_of.columns_beyond))
-            )
+        beyond = self._layout_of.columns_beyond
+        if event.x == self.size.width - 1 and beyond:
+            self.tooltip = Content(tr("{columns}: press → in the table.", columns=_more_columns(beyond)))
             return
         said = self._shown.columns[index].explained if index is not None else ""
         self.tooltip = Content(tr("{said} Click: sort by it.", said=clean_line(said))) if said else None
@@ -140,10 +139,7 @@ PINNED = "◆"
 
 
 class RunTable(LineList):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("line--cell", "line--pin"),
-        *(f"line--run{i}" for i in range(len(LETTERS))),
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"line--cell", "line--pin", *(f"line--run{i}" for i in range(len(LETTERS)))}
     DEFAULT_CSS = "".join(
         f"RunTable .line--run{i} {{ color: $run-{letter}; text-style: bold; }}\n" for i, letter in enumerate(LETTERS)
     )

@@ -24,7 +24,7 @@ from tui_transformer.lab.design.draft import Draft, allowed_values, toml_argumen
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import CORPUS, Switch
 from tui_transformer.studio.shared.dialog import Filter, TextDialog, TextScreen, error_text
-from tui_transformer.studio.shared.messages import show_notification
+from tui_transformer.studio.shared.messages import notify
 from tui_transformer.studio.shared.palette import Palette
 
 NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)
@@ -48,9 +48,8 @@ class PresetChecklist(ModalScreen[StudyDraft | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
-            yield Static(
-                Text(clean_line(tr("Pick the changes for {name}", name=self._draft.design.name)), style="bold")
-            )
+            title = clean_line(tr("Pick the changes for {name}", name=self._draft.design.name))
+            yield Static(Text(title, style="bold"))
             yield Static(Text(tr("space: toggle · enter: apply · esc: cancel")), id="how")
             yield Static(self._filter.line, classes="dialog-filter")
             yield OptionList(*(Option(self._line(at)) for at in self._shown))  # all must stay readable
@@ -124,7 +123,7 @@ class TomlPage(TextScreen):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        show_notification(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
+        notify(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
 
 
 def number_dialog(draft: Draft, switch: Switch) -> TextDialog:
@@ -139,9 +138,8 @@ def number_dialog(draft: Draft, switch: Switch) -> TextDialog:
     def hopeless(text: str) -> str:
         return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
 
-    return TextDialog(
-        tr("{name} ({key})", name=switch.label.strip(), key=switch.key), written, wrong=wrong, hopeless=hopeless
-    )
+    title = tr("{name} ({key})", name=switch.label.strip(), key=switch.key)
+    return TextDialog(title, written, wrong=wrong, hopeless=hopeless)
 
 
 def setting_dialog(draft: Draft) -> TextDialog:

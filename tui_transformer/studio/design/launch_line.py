@@ -53,9 +53,8 @@ class LaunchLine(Horizontal):
         if problem:
             line.append(f" {launch}  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
         else:
-            line.append(f" {launch} ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ").append(
-                clean_line(name), "bold"
-            )
+            line.append(f" {launch} ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ")
+            line.append(clean_line(name), "bold")
         if forecast is not None and not problem:
             line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
             on = tr(" on {device}", device=forecast.device) if width >= ROOMY else ""
@@ -63,10 +62,8 @@ class LaunchLine(Horizontal):
             line.append(f"{on} {how}".rstrip(), palette.dim)
             words = (tr(" tensors"), tr(" disk"))
             if width >= ROOMY:
-                words = (
-                    tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model"),
-                    tr(" on disk"),
-                )
+                model = tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model")
+                words = (model, tr(" on disk"))
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
         rename = Text.assemble((f" {COMMAND_KEYS['run-name']} ", "reverse"), f" {tr('rename')} ")

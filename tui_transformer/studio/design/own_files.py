@@ -96,9 +96,7 @@ def save_preset(draft: Draft, name: str) -> Path:
     elif draft.path is not None:  # only shipped presets can be extended by name
         extends, own = draft.preset.extends or "", links[-1:]
     tables = merge_tables([*(link.tables for link in own), nest_keys(draft.changes)])
-    changes = ", ".join(
-        f"{key} = {format_value(value)}" for key, value in draft.changes.items() if key != "description"
-    )
+    changes = ", ".join(f"{key} = {format_value(one)}" for key, one in draft.changes.items() if key != "description")
     description = (
         draft.changes.get("description")
         or tr("{name} with {changes}", name=draft.name, changes=changes or tr("no changes"))[:500]

@@ -41,7 +41,7 @@ from tui_transformer.studio.design.switches import BASE, CORPUS, SIGNS, Switches
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, confirm_overwrite
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import SearchLine
-from tui_transformer.studio.shared.messages import LaunchChoice, StudyTiming, show_errors, show_notification
+from tui_transformer.studio.shared.messages import LaunchChoice, StudyTiming, notify, show_errors
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.words import CachedText
@@ -99,9 +99,8 @@ class DesignPane(Vertical):
         for entry in preset_entries() if was.at not in ("", SMALL) else ():
             if entry.id == was.at and entry.preset is not None:
                 self._entry_id, first = entry.id, self._landed(Draft(entry.preset, path=entry.path))
-        self._histories = {
-            self._entry_id: self._history(self._entry_id, first)
-        }  # by entry: leaving and returning keeps changes
+        # By entry: leaving and returning keeps changes.
+        self._histories = {self._entry_id: self._history(self._entry_id, first)}
         self._keeping: Timer | None = None
         self._typed_names: dict[str, str] = {}  # a run's name where it was typed, by entry
         self._machine = Machine(device)
@@ -169,11 +168,7 @@ class DesignPane(Vertical):
     @property
     def kept_design(self) -> KeptDesign:
         """What is shown and what is changed, to be shown again at the next start."""
-        changed = {
-            at: to_kept_draft(history.current)
-            for at, history in self._histories.items()
-            if history.current != history.original
-        }
+        changed = {at: to_kept_draft(one.current) for at, one in self._histories.items() if one.current != one.original}
         return KeptDesign(at="" if self._entry_id == SMALL else self._entry_id, drafts=self._saved_drafts | changed)
 
     def _landed(self, draft: Draft) -> Draft:
@@ -229,7 +224,7 @@ class DesignPane(Vertical):
         self.query_one(Preview).show(draft, facts)
         line = self.query_one(LaunchLine)
         if not line.naming:
-            palette = Palette.from_variables(self.app.theme_variables)
+            palette = Palette.from_app(self.app)
             line.show(name, forecast, palette, problem=bool(draft.problem))
 
     def _redraw(self) -> None:
@@ -252,12 +247,9 @@ class DesignPane(Vertical):
         """How the draft's corpus can be fetched; None if it is here, or no fixed address has it."""
         seen = self._corpus(self.draft)
         entry = CORPORA.get(seen.corpus.partition("#")[0]) if seen is not None and seen.problem else None
-        if (
-            entry is None
-            or not entry.remotes
-            or entry.needs_manual_download
-            or entry.find_files(data_folders(self.data_dir)) is not None
-        ):
+        if entry is None or not entry.remotes or entry.needs_manual_download:
+            return None
+        if entry.find_files(data_folders(self.data_dir)) is not None:
             return None
         name, files = entry.name, [fetch_folder(self.data_dir) / remote.file for remote in entry.remotes]
         parts = [path for file in files for path in (file, file.with_name(file.name + ".part")) if path.is_file()]
@@ -270,7 +262,7 @@ class DesignPane(Vertical):
             self._fetching.stop()
             self._update_preview()
         elif wanted is None:
-            show_notification(self, tr("nothing to download for this design"))
+            notify(self, tr("nothing to download for this design"))
         else:
             self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
 
@@ -278,10 +270,8 @@ class DesignPane(Vertical):
         await processes.fetch_corpus(corpus, self.data_dir)
         self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
         licence = CORPORA[corpus].licence
-        show_notification(
-            self,
-            tr("downloaded {corpus}", corpus=corpus) + (tr("; licence: {licence}", licence=licence) if licence else ""),
-        )
+        terms = tr("; licence: {licence}", licence=licence) if licence else ""
+        notify(self, tr("downloaded {corpus}", corpus=corpus) + terms)
         self._show(self.draft)
 
     # What it takes
@@ -371,16 +361,14 @@ class DesignPane(Vertical):
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
         if kind == "documents":
-            question = TextDialog(
-                tr("Documents"), placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS
-            )
+            example = tr("path/to/documents.txt or a folder")
+            question = TextDialog(tr("Documents"), placeholder=example, text=OF_DOCUMENTS)
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
             question = TextDialog(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         elif kind == "labelled":
-            question = TextDialog(
-                tr("Labelled texts"), placeholder=tr("path/to/texts.csv or a folder"), text=OF_LABELLED
-            )
+            example = tr("path/to/texts.csv or a folder")
+            question = TextDialog(tr("Labelled texts"), placeholder=example, text=OF_LABELLED)
         else:
             question = TextDialog(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()
@@ -394,7 +382,7 @@ class DesignPane(Vertical):
                 self._corpora[corpus_key(changed.config)] = seen
                 problem = seen.problem
             if problem:
-                show_notification(self, problem, "error")
+                notify(self, problem, "error")
             elif self.draft == draft:
                 self._show(changed)
 
@@ -420,13 +408,13 @@ class DesignPane(Vertical):
         if self._histories[self._entry_id].undo():
             self._show(self.draft)
         else:
-            show_notification(self, tr("nothing to undo"))
+            notify(self, tr("nothing to undo"))
 
     def action_redo(self) -> None:
         if self._histories[self._entry_id].redo():
             self._show(self.draft)
         else:
-            show_notification(self, tr("nothing to redo"))
+            notify(self, tr("nothing to redo"))
 
     def action_reset(self) -> None:
         self._show(self._histories[self._entry_id].original)
@@ -435,10 +423,8 @@ class DesignPane(Vertical):
     async def action_base(self) -> None:
         draft = self.draft
         if draft.own_base is None:
-            show_notification(
-                self,
-                tr("{name} is a base preset; only one-change presets can be applied to another base", name=draft.name),
-            )
+            why = tr("{name} is a base preset; only one-change presets can be applied to another base", name=draft.name)
+            notify(self, why)
             return
         answers: list[Answer[Draft]] = []
         for on, problem in draft.bases():
@@ -446,9 +432,8 @@ class DesignPane(Vertical):
             words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
             words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
-        chosen = await self.app.push_screen_wait(
-            ChoiceDialog(tr('Apply "{name}" to which base?', name=draft.preset.name), answers, at=draft)
-        )
+        question = tr('Apply "{name}" to which base?', name=draft.preset.name)
+        chosen = await self.app.push_screen_wait(ChoiceDialog(question, answers, at=draft))
         if chosen is not None:
             self._show(chosen)
 
@@ -457,7 +442,7 @@ class DesignPane(Vertical):
     def _trainable(self) -> Draft | None:
         """The draft, or a note on why it cannot be trained."""
         if self.draft.problem:
-            show_notification(self, self.draft.problem, "error")
+            notify(self, self.draft.problem, "error")
             return None
         return self.draft
 
@@ -472,7 +457,7 @@ class DesignPane(Vertical):
         if not draft.problem and (missing := self._download) is not None:
             problem = tr("{corpus} is not on this machine; ctrl+d downloads it", corpus=missing.corpus)
         if problem or draft.config is None:
-            show_notification(self, problem, "error")
+            notify(self, problem, "error")
             return
         forecast = self._forecast(draft)
         if how == "usual" and forecast is not None and forecast.is_long:
@@ -488,22 +473,12 @@ class DesignPane(Vertical):
         small = draft.on_small_base()
         less = self._forecast(small) if small is not None else None
         if small is not None and small.differences_from_parent() and less is not None and not less.is_long:
-            answers.append(
-                Answer(
-                    (small, "usual"),
-                    tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time),
-                )
-            )
-        answers.append(
-            Answer((draft, "process"), tr("Train it in the background; it keeps running after the studio closes"))
-        )
-        answers.append(Answer(None, tr("Cancel")))
-        title = tr(
-            "{run_name} takes about {time} on {device}",
-            run_name=self._run_name,
-            time=forecast.time[2:],
-            device=forecast.device,
-        )
+            words = tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time)
+            answers.append(Answer((small, "usual"), words))
+        words = tr("Train it in the background; it keeps running after the studio closes")
+        answers += [Answer((draft, "process"), words), Answer(None, tr("Cancel"))]
+        name, time, device = self._run_name, forecast.time[2:], forecast.device
+        title = tr("{run_name} takes about {time} on {device}", run_name=name, time=time, device=device)
         ask: ChoiceDialog[tuple[Draft, LaunchChoice] | None] = ChoiceDialog(
             title, answers, text=tr("The time is {source}.", source=forecast.source)
         )
@@ -522,17 +497,14 @@ class DesignPane(Vertical):
     def action_copy_command(self) -> None:
         command = self.draft.command(self._options)
         self.app.copy_to_clipboard(command)
-        show_notification(self, tr("copied to the clipboard (if your terminal allows it): {command}", command=command))
+        notify(self, tr("copied to the clipboard (if your terminal allows it): {command}", command=command))
 
     def action_toml(self) -> None:
         draft = self.draft
         if draft.config is None:
-            show_notification(self, draft.problem, "error")
+            notify(self, draft.problem, "error")
             return
-        title, palette = (
-            tr("{name}: the complete config", name=draft.name),
-            Palette.from_variables(self.app.theme_variables),
-        )
+        title, palette = tr("{name}: the complete config", name=draft.name), Palette.from_app(self.app)
         from tui_transformer.studio.design.dialogs import TomlPage
 
         self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
@@ -542,13 +514,9 @@ class DesignPane(Vertical):
         draft = self._trainable()
         if draft is None:
             return
-        words = tr(
-            'The preset will be saved to {presets_folder} and listed under "your own".',
-            presets_folder=own_files.presets_folder(),
-        )
-        asked = TextDialog(
-            tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.preset_name_problem
-        )
+        folder, wrong = own_files.presets_folder(), own_files.preset_name_problem
+        words = tr('The preset will be saved to {presets_folder} and listed under "your own".', presets_folder=folder)
+        asked = TextDialog(tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=wrong)
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
@@ -560,7 +528,7 @@ class DesignPane(Vertical):
             self._histories.pop(str(path), None)
             self._saved_drafts.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
-            show_notification(self, tr("saved {path}", path=path))
+            notify(self, tr("saved {path}", path=path))
 
     # A study of it
 
@@ -592,7 +560,7 @@ class DesignPane(Vertical):
                     name=launched.name,
                     runs=runs,
                 )
-            show_notification(self, words)
+            notify(self, words)
             # Where its runs will appear; now, since nobody expects the pane to change when the start is done.
             await self.run_action("app.show_pane('train')")
             timing = StudyTiming(launched.name, runs)
@@ -605,7 +573,7 @@ class DesignPane(Vertical):
                     over = replace(timing, state="done")
                 finally:
                     self.post_message(over)
-                show_notification(self, said)
+                notify(self, said)
 
     def action_measure(self) -> None:
         draft = self.draft

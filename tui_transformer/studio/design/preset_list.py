@@ -109,7 +109,7 @@ class PresetList(Vertical):
         self.redraw()
 
     def redraw(self) -> None:
-        palette, names = Palette.from_variables(self.app.theme_variables), self.names
+        palette, names = Palette.from_app(self.app), self.names
         by_id = {entry.id: entry for entry in self._all}
         for at, option in enumerate(names.options):
             entry = by_id.get(option.id or "")

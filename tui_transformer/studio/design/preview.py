@@ -84,10 +84,8 @@ class Download:
             text.append("✗ ", palette.bad).append(clean_line(self.failure) + "\n")
         again = tr("downloads it (at most {memory})", memory=memory(self.most))
         if self.failure:
-            again = tr(
-                "tries again; `{command_line}` explains what to do offline",
-                command_line=command_line("data", "fetch", self.corpus),
-            )
+            command = command_line("data", "fetch", self.corpus)
+            again = tr("tries again; `{command_line}` explains what to do offline", command_line=command)
         return text.append(f" {COMMAND_KEYS['download']} ", "reverse").append(f" {again}\n", palette.dim)
 
 
@@ -165,7 +163,7 @@ class Preview(VerticalScroll, can_focus=True):
         draft, width = self._draft, self.scrollable_content_region.width
         if draft is None or width < 16:
             return
-        palette = Palette.from_variables(self.app.theme_variables)
+        palette = Palette.from_app(self.app)
         pictures = self._pictures(draft, draft.config, width, palette) if draft.config is not None else []
         words = [
             cost_text(draft, self._facts, palette, width),
@@ -246,9 +244,8 @@ class Preview(VerticalScroll, can_focus=True):
             work = partial(position_picture, config.model, plan, config.seed, wanted[2])
             picture = await in_engine_thread(work)
         except (ImportError, OSError, RuntimeError, MemoryError, ValueError) as error:
-            picture = Text(
-                tr("position {position} cannot be drawn: {error}", position=config.model.position, error=error)
-            )
+            kind = config.model.position
+            picture = Text(tr("position {position} cannot be drawn: {error}", position=kind, error=error))
         if self._requested_picture == wanted:
             self._positions = (wanted, picture)
             self.redraw()
@@ -260,21 +257,18 @@ def network_drawing(model: ModelConfig, before: RunConfig | None, name: str, wid
     beside = width >= len(stacks_) * (NETWORK - GAP) > NETWORK
     pictures = []
     differs = any(row.state for rows in stacks_ for row in rows)
+    styles = {"new": f"bold {palette.accent}".strip(), "gone": f"strike {palette.dim}".strip(), "": ""}
     for rows in stacks_:
         picture = Text(no_wrap=True)
         for row in rows:
-            style = {"new": f"bold {palette.accent}".strip(), "gone": f"strike {palette.dim}".strip(), "": ""}[
-                row.state
-            ]
+            style = styles[row.state]
             picture.append({"new": "●", "gone": "−", "": " "}[row.state], style.removeprefix("strike "))
             picture.append(f"{row.lines:<{GUTTER}}"[1:], style if row.state == "new" else palette.calm)
             picture.append(f"{row.words}\n", style)
         picture.rstrip()
         pictures.append(picture)
     made = Table.grid(padding=(0, GAP if beside else 0, 0, 0), pad_edge=False)
-    legend = Text.assemble(
-        ("● ", palette.accent), (tr("differs from {name}", name=clean_line(name)) if differs else "", palette.dim)
-    )
+    legend = Text.assemble(("● ", palette.accent), (tr("differs from {name}", name=clean_line(name)), palette.dim))
     made.add_row(legend if differs else Text(tr("the network"), palette.dim))
     if beside:
         made.add_row(*pictures)
@@ -396,9 +390,8 @@ def cost_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) ->
     elif facts.corpus is not None and facts.corpus.problem:
         text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
     if draft.own_base is not None and draft.config is not None and not draft.differences_from_parent():
-        text.append("⚠ ", palette.warn).append(
-            clean_line(no_difference_text(draft.parent or "", facts.run_name)) + "\n"
-        )
+        why = no_difference_text(draft.parent or "", facts.run_name)
+        text.append("⚠ ", palette.warn).append(clean_line(why) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
         text.append("⚠ ", palette.warn).append(clean_line(found.message) + "\n")
     return text
@@ -417,9 +410,8 @@ def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         if count:
             name = _parts_label(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
-            text.append(
-                fit_to_width(load_report_language(language_code()).translate(name), COMPONENT), palette.dim
-            ).append(f"{count:>14,}")
+            term = load_report_language(language_code()).translate(name)
+            text.append(fit_to_width(term, COMPONENT), palette.dim).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
 
@@ -442,12 +434,8 @@ def differences(draft: Draft, palette: Palette) -> Text:
         _lines(text, own, palette, "● ")
     parent = {key: pair for key, pair in draft.differences_from_parent().items() if key not in own}
     if parent and draft.parent:
-        text.append(
-            tr(
-                "what {name} changes in {parent}\n", name=clean_line(draft.preset.name), parent=clean_line(draft.parent)
-            ),
-            "bold",
-        )
+        name, base = clean_line(draft.preset.name), clean_line(draft.parent)
+        text.append(tr("what {name} changes in {parent}\n", name=name, parent=base), "bold")
         _lines(text, parent, palette, "  ")
     return text
 
@@ -455,9 +443,8 @@ def differences(draft: Draft, palette: Palette) -> Text:
 def _lines(text: Text, found: Differences, palette: Palette, mark: str) -> None:
     for key, (before, after) in found.items():
         text.append(mark, palette.accent).append(f"{key}: ", palette.dim)
-        text.append(clean_line(format_value(before))).append(" → ", palette.dim).append(
-            clean_line(format_value(after)) + "\n", "bold"
-        )
+        text.append(clean_line(format_value(before))).append(" → ", palette.dim)
+        text.append(clean_line(format_value(after)) + "\n", "bold")
 
 
 def corpus_text(facts: DesignFacts, palette: Palette, width: int, lines: int) -> Text:
@@ -471,9 +458,8 @@ def corpus_text(facts: DesignFacts, palette: Palette, width: int, lines: int) ->
         if seen.paired and at % 2 == 0:
             text.append(_truncated(line, width) + "\n")
         else:
-            text.append(
-                f"  {_truncated(line, width - 2)}\n" if seen.paired else _truncated(line, width) + "\n", palette.dim
-            )
+            indent = "  " if seen.paired else ""
+            text.append(f"{indent}{_truncated(line, width - len(indent))}\n", palette.dim)
     return text
 
 

@@ -49,7 +49,7 @@ from tui_transformer.studio.design.preview import NETWORK, WRAP_CONSOLE, network
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, confirm_overwrite, error_text
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE
-from tui_transformer.studio.shared.messages import show_errors, show_notification
+from tui_transformer.studio.shared.messages import notify, show_errors
 from tui_transformer.studio.shared.palette import Palette
 
 ALL_KEYS = tr("? all keys")
@@ -107,11 +107,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self._show(self._draft)
 
     def on_resize(self, event: Resize) -> None:
-        words = tr(
-            "The study builder does not fit in {width} × {height} characters.",
-            width=event.size.width,
-            height=event.size.height,
-        )
+        width, height = event.size
+        words = tr("The study builder does not fit in {width} × {height} characters.", width=width, height=height)
         self.query_one("#too-small", Static).update(Text(words))
         self.call_after_refresh(self._redraw)
 
@@ -126,7 +123,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             names = self.query_one(OptionList)
             at = names.highlighted or 0
             before, self._ids = self._ids[at] if self._ids else "", ids
-            invited = first_steps_lines(Palette.from_variables(self.app.theme_variables)) if len(ids) == 1 else []
+            invited = first_steps_lines(Palette.from_app(self.app)) if len(ids) == 1 else []
             names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
@@ -141,11 +138,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         return self._draft.lines[at] if at is not None else None
 
     def _redraw(self) -> None:
-        draft, palette, names = (
-            self._draft,
-            Palette.from_variables(self.app.theme_variables),
-            self.query_one(OptionList),
-        )
+        draft, palette, names = self._draft, Palette.from_app(self.app), self.query_one(OptionList)
         width = names.scrollable_content_region.width
         if width < LEAST:
             return
@@ -200,11 +193,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append(tr("   {n} left out\n", n=left_out) if left_out else "\n", palette.dim)
 
         measuring = self._measuring.elapsed(toml)
-        timing = (
-            ""
-            if measuring is None
-            else tr("timing one step of every variant … {duration}; m cancels", duration=duration(measuring))
-        )
+        timing = ""
+        if measuring is not None:
+            timing = tr("timing one step of every variant … {duration}; m cancels", duration=duration(measuring))
         if estimate.seconds is None:
             text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
         else:
@@ -216,10 +207,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             text.append(tr(", {n} at a time", n=estimate.jobs) + threads, palette.dim)
         elif estimate.seconds is not None:
             text.append(tr(", one at a time, "), palette.dim)
-            text.append(
-                tr("estimated") if self._benchmark is None else tr("from the design's measured step time"),
-                palette.dim,
-            )
+            source = tr("estimated") if self._benchmark is None else tr("from the design's measured step time")
+            text.append(source, palette.dim)
             more = timing or tr("m measures each variant")
             text.append(tr("; {more}", more=more), palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
@@ -278,9 +267,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             taken = draft.with_study(study)
             answers.append(Answer(taken, name, taken.problem, words + (f"  ({where})" if where else "")))
         text = tr("Its variants replace the current ones; {name} stays the base.", name=draft.design.name)
-        chosen = await self.app.push_screen_wait(
-            ChoiceDialog(tr("Use the variants of which study?"), answers, text=text)
-        )
+        question = ChoiceDialog(tr("Use the variants of which study?"), answers, text=text)
+        chosen = await self.app.push_screen_wait(question)
         if chosen is not None:
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
@@ -294,9 +282,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if line is None:
             return
         if line.config is None:
-            show_notification(
-                self, tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not), "error"
-            )
+            why = tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not)
+            notify(self, why, "error")
             return
         self._show(replace(self._draft, baseline=line.variant.name, variant_arguments=()))
 
@@ -343,7 +330,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     def _study(self) -> Study | None:
         if self._draft.study is None:
-            show_notification(self, self._draft.problem, "error")
+            notify(self, self._draft.problem, "error")
         return self._draft.study
 
     def action_launch(self) -> None:
@@ -360,19 +347,15 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
         first = tr("; press ctrl+s to save the study file first") if unsaved else ""
-        show_notification(
-            self,
-            tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first),
-        )
+        words = tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first)
+        notify(self, words)
 
     def action_toml(self) -> None:
         if self._study() is None:
             return
-        (command, unsaved), palette = self._command(), Palette.from_variables(self.app.theme_variables)
-        above = Text().append(
-            tr("the command that runs this study") + (tr(", once saved with ctrl+s\n") if unsaved else "\n"),
-            palette.dim,
-        )
+        (command, unsaved), palette = self._command(), Palette.from_app(self.app)
+        hint = tr(", once saved with ctrl+s\n") if unsaved else "\n"
+        above = Text().append(tr("the command that runs this study") + hint, palette.dim)
         above.append(clean_line(command) + "\n\n", palette.calm)
         title = tr("{name}: the whole study", name=self._draft.name)
         self.app.push_screen(TomlPage(title, self._draft.toml(), palette, above=above))
@@ -385,10 +368,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         ):
             return
         with show_errors(self):
-            show_notification(
-                self,
-                tr("saved {path}; C copies the command that runs it", path=own_files.save_study(study)),
-            )
+            notify(self, tr("saved {path}; C copies the command that runs it", path=own_files.save_study(study)))
             self._redraw()
 
 
@@ -412,9 +392,8 @@ def heading(width: int, names: int, palette: Palette) -> Text:
     rest = max(0, width - text.cell_len - _figures(width))
     text.append(fit_to_width(tr("CHANGES"), rest))
     if width >= ROOMY:
-        text.append(
-            fit_to_width(tr("PARAMETERS"), PARAMETERS, right=True) + fit_to_width(tr("PER RUN"), TIME, right=True)
-        )
+        text.append(fit_to_width(tr("PARAMETERS"), PARAMETERS, right=True))
+        text.append(fit_to_width(tr("PER RUN"), TIME, right=True))
     text.stylize(palette.dim)
     return text
 
@@ -439,10 +418,8 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
         return text
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
-    said = [
-        draft.initial_weights_text(line.variant),
-        *(f"{names[key]} = {format_value(after)}" for key, (_, after) in changes.items()),
-    ]
+    said = [draft.initial_weights_text(line.variant)]
+    said += [f"{names[key]} = {format_value(after)}" for key, (_, after) in changes.items()]
     words = tr("the baseline") if held else comma_separated(filter(None, said))
     text.append(fit_to_width(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
@@ -464,11 +441,8 @@ def variant_detail(line: VariantLine | None, draft: StudyDraft, width: int, pale
     """One variant: its changes and what they do, what is expected, and its network; or why it is left out."""
     if line is None:
         return Text()
-    name, held, baseline = (
-        clean_line(line.variant.name),
-        line.variant.name == draft.effective_baseline,
-        draft.baseline_config,
-    )
+    name, baseline = clean_line(line.variant.name), draft.baseline_config
+    held = line.variant.name == draft.effective_baseline
     if line.why_not:
         return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
@@ -476,18 +450,15 @@ def variant_detail(line: VariantLine | None, draft: StudyDraft, width: int, pale
     if begins := draft.initial_weights_text(line.variant):
         words.append(f"{clean_line(begins)}\n")
     for key, (before, after) in draft.differences(line).items():
-        words.append("● ", palette.accent).append(f"{key}: ", palette.dim).append(
-            f"{clean_line(format_value(before))} → "
-        )
+        words.append("● ", palette.accent).append(f"{key}: ", palette.dim)
+        words.append(f"{clean_line(format_value(before))} → ")
         words.append(clean_line(format_value(after)), "bold")
         if says := describe_setting(key, after) or describe_setting(key):
             words.append(f"  {clean_line(says)}", palette.dim)
         words.append("\n")
     if said := expectation_text(line):
         words.append(tr("expected: ") if has_expectation(line) else "", palette.dim).append(f"{said}\n")
-    others = [
-        other for other in draft.included_lines if other is not line and other.variant.name != draft.effective_baseline
-    ]
+    others = [one for one in draft.included_lines if one is not line and one.variant.name != draft.effective_baseline]
     drawn = line.config is not None and width >= DRAWN_FROM
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
     foretold = [other for other in others if has_expectation(other)]

@@ -136,10 +136,8 @@ class BaseSwitch(Switch):
         return draft.base or ""
 
     def descriptions(self, draft: Draft) -> tuple[str, str]:
-        return (
-            tr("the preset that this change is applied to"),
-            _labelled(draft.base or "", tr(presets.find(draft.base or "").description)),
-        )
+        base = draft.base or ""
+        return tr("the preset that this change is applied to"), _labelled(base, tr(presets.find(base).description))
 
     def next_value(self, draft: Draft, way: int) -> Any:
         bases = [on.base for on, problem in draft.bases() if not problem or on == draft]
@@ -310,7 +308,7 @@ class Switches(OptionList):
             self.post_hint()
 
     def redraw(self) -> None:
-        palette = Palette.from_variables(self.app.theme_variables)
+        palette = Palette.from_app(self.app)
         for at, name in enumerate(self._shown):
             self.replace_option_prompt_at_index(at, self._line(name, at == self.highlighted, palette))
         if (takes := accepts_as_text(self, "1")) != self._takes_digits:

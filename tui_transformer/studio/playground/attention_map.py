@@ -9,7 +9,7 @@ from engine.base.clean import clean_line
 from engine.base.language import tr, trn
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.lab.play.pictures import SHADES, Values, shade_lines
-from tui_transformer.lab.play.written import AttentionView, format_probability, token_label
+from tui_transformer.lab.play.written import AttentionView, probability_text, token_label
 from tui_transformer.studio.shared.palette import Palette
 
 GAP = 3  # columns between two pictures
@@ -34,7 +34,7 @@ class AttentionMap(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        palette, looks = Palette.from_variables(self.app.theme_variables), self._attention
+        palette, looks = Palette.from_app(self.app), self._attention
         if looks is None or not looks.queries:
             return Text(clean_line(self._empty_text), palette.dim)
         width, height = self.content_size.width, self.content_size.height
@@ -42,9 +42,8 @@ class AttentionMap(Widget):
         colour = not self.app.no_color
 
         # In words: the token and head, the keys it attends to most, the mask's rule.
-        title = Text.assemble(
-            (looks.title, "bold"), (tr("  token "), palette.dim), (token_label(looks.queries[row]), "bold")
-        )
+        token = token_label(looks.queries[row])
+        title = Text.assemble((looks.title, "bold"), (tr("  token "), palette.dim), (token, "bold"))
         title.append(f" ({row})", palette.dim).append(tr("    h: next head, j: next layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
         reads = trn(
@@ -56,7 +55,7 @@ class AttentionMap(Widget):
         most = Text(reads, palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
             most.append(f"  {token_label(looks.keys[key])}", "bold")
-            most.append(f" {format_probability(float(weights[key]))}").append(f" ({key})", palette.dim)
+            most.append(f" {probability_text(float(weights[key]))}").append(f" ({key})", palette.dim)
         rule = Text(clean_line(looks.rule), palette.dim)
         lines = [line for line in (title, most, rule) if line.plain]
         for line in lines:
@@ -79,9 +78,8 @@ class AttentionMap(Widget):
         queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
         pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), tr("weights"))]
         pictures += [_allowed(looks, queries, keys)] if both else []
-        axis = Text(
-            "".join(fit_to_width(fit_to_width(names[1][key], cell - (cell > 2)), cell) for key in keys), palette.dim
-        )
+        labels = (fit_to_width(fit_to_width(names[1][key], cell - (cell > 2)), cell) for key in keys)
+        axis = Text("".join(labels), palette.dim)
         drawn = [
             [
                 Text(tr("{name}, keys {start}–{stop}", name=name, start=keys.start, stop=keys.stop - 1), palette.dim),

@@ -267,19 +267,16 @@ class RunColumn(Vertical):
             done = "\n".join([done, *_ranked(found)]) if len(found) > 1 else done
             done = f"{answers_text(wholes)}\n{done}" if wholes else done
             notice = writer.notice(before, settings)
-            self._show_status(
-                f"{done} · {notice}" if notice else done, "notice" if notice else "list" if len(found) > 1 else ""
-            )
+            kind = "notice" if notice else "list" if len(found) > 1 else ""
+            self._show_status(f"{done} · {notice}" if notice else done, kind)
             self.post_message(self.Changed(self))
 
         self._start_work(work)
 
     def _mark_surprising(self) -> None:
         """Put the cursor on the most surprising token in view, unless it is already somewhere."""
-        known = [
-            (piece.nats, at) for at, piece in enumerate(self.answer_tokens, self.lead_length) if piece.nats is not None
-        ]
-        known = [one for one in known if self.text.is_token_visible(one[1])]
+        pieces = enumerate(self.answer_tokens, self.lead_length)
+        known = [(one.nats, at) for at, one in pieces if one.nats is not None and self.text.is_token_visible(at)]
         if self.text.cursor is None and known:
             self.text.cursor = max(known)[1]
             self.text.refresh()
@@ -329,9 +326,8 @@ class RunColumn(Vertical):
             self.text.show(self._tokens())
             self.text.move_cursor(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-            self._show_status(
-                tr("the last {n} tokens: the model's whole context", n=len(looks.queries)) if left > 0 else ""
-            )
+            cut = tr("the last {n} tokens: the model's whole context", n=len(looks.queries))
+            self._show_status(cut if left > 0 else "")
             self.post_message(self.Changed(self))
 
         self._start_work(work)
@@ -381,9 +377,8 @@ class RunColumn(Vertical):
 
     @property
     def inspectable_tokens(self) -> Sequence[AnswerToken]:
-        return (
-            self.scored_text.tokens if self.mode == "surprise" and self.scored_text is not None else self.answer_tokens
-        )
+        scored = self.scored_text if self.mode == "surprise" else None
+        return scored.tokens if scored is not None else self.answer_tokens
 
     @property
     def cursor_index(self) -> int | None:
@@ -394,9 +389,8 @@ class RunColumn(Vertical):
     def _tokens(self) -> list[Token]:
         if self.mode == "attention":
             return self._attention_tokens()
-        source = (
-            self.scored_text.source if self.mode == "surprise" and self.scored_text is not None else self.prompt_text
-        )
+        scored = self.scored_text if self.mode == "surprise" else None
+        source = scored.source if scored is not None else self.prompt_text
         given = [Token(one, "given") for one in source]
         gap = [Token("\n", "given")] * (self.lead_length - len(given))
         return [*given, *gap, *map(_display_token, self.inspectable_tokens)]
@@ -411,17 +405,15 @@ class RunColumn(Vertical):
         weights, seen = looks.weights[row].tolist(), looks.visible[row].tolist()
         largest = max(weights) or 1.0
         shades = [max(1, round(w / largest * WEIGHTS)) if w / largest > FAINT else 0 for w in weights]
-        keys = [
-            Token(text, f"w{shade}" if let else "unseen")
-            for text, shade, let in zip(looks.keys, shades, seen, strict=True)
-        ]
+        cells = zip(looks.keys, shades, seen, strict=True)
+        keys = [Token(text, f"w{shade}" if let else "unseen") for text, shade, let in cells]
         if not looks.is_cross:
             return keys
         return [*keys, Token("\n", "given"), *(Token(text, "p0") for text in looks.queries)]
 
     def _title(self) -> None:
         run, writer = self.run_path, self.writer
-        palette = Palette.from_variables(self.app.theme_variables)
+        palette = Palette.from_app(self.app)
         words = Text(no_wrap=True, overflow="ellipsis")
         if run is not None:
             words.append(clean_line(run.name), "bold").append(f"  @{self.checkpoint}", palette.dim)

@@ -13,13 +13,7 @@ from textual.widget import Widget
 
 from engine.base.language import tr
 from tui_transformer.lab.formatting import bar
-from tui_transformer.lab.play.written import (
-    Alternative,
-    AnswerToken,
-    format_probability,
-    probability_level,
-    token_label,
-)
+from tui_transformer.lab.play.written import Alternative, AnswerToken, probability_level, probability_text, token_label
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -75,7 +69,7 @@ class TokenAlternatives(Widget, can_focus=True):
                 self.action_take()
 
     def render(self) -> Text:
-        palette, piece = Palette.from_variables(self.app.theme_variables), self._piece
+        palette, piece = Palette.from_app(self.app), self._piece
         if piece is None or piece.probability is None:
             return Text(self._nothing, palette.dim)
         nats = piece.nats or 0.0
@@ -83,12 +77,9 @@ class TokenAlternatives(Widget, can_focus=True):
         words = Text.assemble(
             (tr("token "), palette.dim),
             (token_label(piece.text), f"bold {level_style(palette, piece.probability)}"),
-            (f"  p {format_probability(piece.probability)}", ""),
+            (f"  p {probability_text(piece.probability)}", ""),
             (tr("   {nats:.2f} nats, {nats2:.2f} bits", nats=nats, nats2=nats / math.log(2)), palette.dim),
-            (
-                tr("   sampled at {number}", number=format_probability(piece.chance or 0.0)) if drawn else "",
-                palette.dim,
-            ),
+            (tr("   sampled at {number}", number=probability_text(piece.chance or 0.0)) if drawn else "", palette.dim),
             no_wrap=True,
             overflow="ellipsis",
         )
@@ -98,10 +89,10 @@ class TokenAlternatives(Widget, can_focus=True):
             words.append("\n▸ " if chosen else "\n  ", palette.accent)
             words.append(set_cell_size(token_label(one.text), COLUMN - 2), "bold" if one.text == piece.text else "")
             words.append(bar(one.probability, room).ljust(room), palette.primary)
-            words.append(f" {format_probability(one.probability):<5}", "bold" if one.text == piece.text else "")
+            words.append(f" {probability_text(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
                 words.append(
-                    tr("  sampled at {probability}", probability=format_probability(one.chance))
+                    tr("  sampled at {probability}", probability=probability_text(one.chance))
                     if one.chance > 0
                     else tr("  cut off"),
                     palette.dim,

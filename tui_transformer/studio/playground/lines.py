@@ -125,7 +125,7 @@ class Controls(Widget, can_focus=True):
         return name is not None
 
     def render(self) -> Text:
-        palette, line = Palette.from_variables(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
+        palette, line = Palette.from_app(self.app), Text(no_wrap=True, overflow="ellipsis")
         self._spans = []
         for name, label in NAMES.items():
             start = line.cell_len
@@ -150,9 +150,8 @@ def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, NameSpan
     places: NameSpans = []
     for mode in MODES:
         start = line.cell_len
-        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(
-            f" {COMMAND_KEYS[mode]}", palette.dim
-        )
+        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "")
+        line.append(f" {COMMAND_KEYS[mode]}", palette.dim)
         places.append((start, line.cell_len, mode))
         line.append("  ")
     legend = _legend(chosen, palette, brief=width < 76)

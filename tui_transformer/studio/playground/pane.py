@@ -32,7 +32,7 @@ from tui_transformer.studio.playground.surprises import Surprises, rank_by_surpr
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextScreen
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
-from tui_transformer.studio.shared.messages import show_notification
+from tui_transformer.studio.shared.messages import notify
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
@@ -62,14 +62,12 @@ class PlaygroundPane(Vertical):
         writers = WriterCache(device)
         self._first, self._second = panel(RunColumn(writers, id="first")), panel(RunColumn(writers, id="second"))
         self._active = self._first
-        modes = lambda width: mode_line(self._mode, Palette.from_variables(self.app.theme_variables), width)
+        modes = lambda width: mode_line(self._mode, Palette.from_app(self.app), width)
         self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
-        tries = lambda width: example_line(self._first.prompts, Palette.from_variables(self.app.theme_variables), width)
+        tries = lambda width: example_line(self._first.prompts, Palette.from_app(self.app), width)
         self._tries = NameLine(tries, self._submit_text, id="tries")
-        self._likeliest, self._map = (
-            panel(TokenAlternatives(), tr("Alternatives")),
-            panel(AttentionMap(), tr("Attention")),
-        )
+        self._likeliest = panel(TokenAlternatives(), tr("Alternatives"))
+        self._map = panel(AttentionMap(), tr("Attention"))
         self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), CachedText(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
@@ -102,8 +100,8 @@ class PlaygroundPane(Vertical):
             },
             place="pane",
             show_reply=self._notify_setting,
-            remark=lambda words: show_notification(self, words),
-            show_error=lambda words: show_notification(self, words, "warning"),
+            remark=lambda words: notify(self, words),
+            show_error=lambda words: notify(self, words, "warning"),
         )
         self._line = panel(PromptLine(self.session), tr("Prompt"))
 
@@ -195,9 +193,8 @@ class PlaygroundPane(Vertical):
             self._show_empty()
             return
         self._load_run(self._first, found)
-        if (
-            self.has_focus and self._shown_key_count == self._keys_heard()
-        ):  # leave the focus alone if keys were pressed meanwhile
+        # Leave the focus alone if keys were pressed meanwhile.
+        if self.has_focus and self._shown_key_count == self._keys_heard():
             self.screen.set_focus(self._line)
 
     def _show_empty(self) -> None:
@@ -242,9 +239,8 @@ class PlaygroundPane(Vertical):
             if row.loss is not None:
                 said = tr("loss {loss:.3f}") if row.scored else tr("train loss {loss:.3f}")
                 parts.append(said.format(loss=row.loss))
-            answers.append(
-                Answer(row.path, " · ".join(parts), "" if row.saved is not None else tr("no checkpoint yet"))
-            )
+            why_not = "" if row.saved is not None else tr("no checkpoint yet")
+            answers.append(Answer(row.path, " · ".join(parts), why_not))
         return answers
 
     def _load_named_run(self, column: RunColumn, name: str) -> None:
@@ -252,7 +248,7 @@ class PlaygroundPane(Vertical):
             try:
                 found = await asyncio.to_thread(RunReader.resolve, name.strip(), self.runs_dir)
             except InputError as error:
-                show_notification(self, str(error), "warning")
+                notify(self, str(error), "warning")
             else:
                 self._load_run(column, found.path)
 
@@ -310,7 +306,7 @@ class PlaygroundPane(Vertical):
     def _notify_setting(self, words: str) -> None:
         """Say a setting, unless the controls show it."""
         if words.split(" ")[0] in SEARCH:
-            show_notification(self, words)
+            notify(self, words)
 
     def _add_user_settings(self, made: Settings) -> None:
         self._user_settings.setdefault(self._first.run_path, {}).update(made)
@@ -366,10 +362,10 @@ class PlaygroundPane(Vertical):
 
     def action_copy_answer(self) -> None:
         if not self._active.full_text:
-            show_notification(self, tr("there is nothing to copy yet"), "warning")
+            notify(self, tr("there is nothing to copy yet"), "warning")
             return
         self.app.copy_to_clipboard(self._active.full_text)
-        show_notification(self, tr("copied to the clipboard (if your terminal allows it)"))
+        notify(self, tr("copied to the clipboard (if your terminal allows it)"))
 
     def _help(self) -> None:
         self.app.push_screen(TextScreen(tr("Commands at the prompt"), Text(self.session.help)))
@@ -459,16 +455,13 @@ class PlaygroundPane(Vertical):
         column = self._active
         places = rank_by_surprise(column.inspectable_tokens)
         if not places or column.mode == "attention":
-            show_notification(self, tr("nothing to inspect yet; type a prompt first"), "warning")
+            notify(self, tr("nothing to inspect yet; type a prompt first"), "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
         if wanted is None:
-            wanted = (
-                places.index(column.cursor_index) + 1
-                if column.cursor_index in places and column.cursor_index == self._surprised
-                else 0
-            )
+            at = column.cursor_index
+            wanted = places.index(at) + 1 if at in places and at == self._surprised else 0
         self._move_cursor(places[wanted % len(places)])
 
     def on_surprises_chosen(self, event: Surprises.Chosen) -> None:
@@ -544,9 +537,8 @@ class PlaygroundPane(Vertical):
             self._map.show(column.attention, row, tr("type a prompt to see its attention"))
             return
         at = column.cursor_index
-        piece: AnswerToken | None = (
-            column.inspectable_tokens[at] if at is not None and at < len(column.inspectable_tokens) else None
-        )
+        tokens = column.inspectable_tokens
+        piece: AnswerToken | None = tokens[at] if at is not None and at < len(tokens) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
         self._likeliest.show(piece, takes=takes, nothing=HELD)
         self._surprises.show(column.inspectable_tokens, at)
@@ -555,11 +547,8 @@ class PlaygroundPane(Vertical):
         column, at = self._active, self._active.cursor_index
         if at is not None:
             one = event.alternative
-            kept = [
-                *column.answer_tokens[:at],
-                AnswerToken(one.text, one.probability, one.chance, column.answer_tokens[at].alternatives),
-            ]
-            column.answer(column.prompt_text, self._settings_for(column), kept)
+            token = AnswerToken(one.text, one.probability, one.chance, column.answer_tokens[at].alternatives)
+            column.answer(column.prompt_text, self._settings_for(column), [*column.answer_tokens[:at], token])
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.play.written import SIGNS, AnswerToken, format_probability, token_label
+from tui_transformer.lab.play.written import SIGNS, AnswerToken, probability_text, token_label
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette
 
@@ -41,24 +41,21 @@ class Surprises(Widget):
             self.post_message(self.Chosen(self._ranked[offset.y]))
 
     def render(self) -> Text:
-        palette, lines = Palette.from_variables(self.app.theme_variables), []
+        palette, lines = Palette.from_app(self.app), []
         width, height = self.content_size
         for at in self._ranked[:height]:
             piece = self._tokens[at]
             line = Text(no_wrap=True).append("▸ " if at == self._cursor else "  ", palette.accent)
-            line.append(tr("{nats:>5.2f} nats", nats=piece.nats or 0.0), "bold").append(
-                f"  p {format_probability(piece.probability or 0.0):<5}  "
-            )
+            line.append(tr("{nats:>5.2f} nats", nats=piece.nats or 0.0), "bold")
+            line.append(f"  p {probability_text(piece.probability or 0.0):<5}  ")
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
         return Text("\n").join(lines) if lines else Text(tr("nothing written yet"), palette.dim)
 
     def _within(self, at: int, width: int, palette: Palette) -> Text:
         """A token in the middle of what stands around it."""
         name = token_label(self._tokens[at].text)
-        before, after = (
-            self._plain_text(self._tokens[max(0, at - AROUND) : at]),
-            self._plain_text(self._tokens[at + 1 :][:AROUND]),
-        )
+        before = self._plain_text(self._tokens[max(0, at - AROUND) : at])
+        after = self._plain_text(self._tokens[at + 1 :][:AROUND])
         room = max(0, (width - cell_len(name)) // 2)
         while cell_len(before) > room:
             before = before[1:]

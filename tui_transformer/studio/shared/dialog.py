@@ -74,9 +74,8 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
 
     def _fill(self) -> None:
         self.query_one(".dialog-filter", Static).update(self._filter.line)
-        self._shown = self._filter.matching(
-            self._answers, lambda answer: (answer.label, answer.description + answer.why_not)
-        )
+        texts = lambda answer: (answer.label, answer.description + answer.why_not)
+        self._shown = self._filter.matching(self._answers, texts)
         self.query_one(OptionList).set_options(self._options)
         self._highlight()
 
@@ -212,10 +211,8 @@ async def confirm_overwrite(app: App[Any], file: Path, question: str) -> bool:
     """Whether a file may be written: it is new, or the user agrees to replace it."""
     if not file.exists():
         return True
-    answer = await app.push_screen_wait(
-        ChoiceDialog(question, [Answer(False, tr("Keep it")), Answer(True, tr("Overwrite"))])
-    )
-    return answer is True
+    answers = [Answer(False, tr("Keep it")), Answer(True, tr("Overwrite"))]
+    return await app.push_screen_wait(ChoiceDialog(question, answers)) is True
 
 
 class TextScreen(ModalScreen[None]):

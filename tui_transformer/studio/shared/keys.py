@@ -138,9 +138,8 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:
     groups = [*keys_of(pane), *more, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", tr("move between the parts of a pane; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
-    names = "  ".join(
-        f"{key.id} {key_symbols(key, changed)}" for name in (pane, "everywhere") for key in PANE_BINDINGS[name]
-    )
+    keys = (*PANE_BINDINGS[pane], *PANE_BINDINGS["everywhere"])
+    names = "  ".join(f"{key.id} {key_symbols(key, changed)}" for key in keys)
     how = tr(
         'To change keys, press {key} and choose Keys, or list them under [keys] in {file}, e.g. launch = "f9":',
         key=next(key_symbols(key, changed) for key in PANE_BINDINGS["everywhere"] if key.id == "settings"),

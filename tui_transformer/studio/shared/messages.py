@@ -19,7 +19,7 @@ LaunchChoice = LaunchMode | Literal["usual"]  # "usual": as the settings say
 
 
 @dataclass
-class PlayRequested(Message):
+class PlayRun(Message):
     """Write with a run, or with two side by side."""
 
     run: Path
@@ -27,7 +27,7 @@ class PlayRequested(Message):
 
 
 @dataclass
-class ResumeRequested(Message):
+class ResumeRun(Message):
     """Resume a run that ended early."""
 
     run: Path
@@ -43,7 +43,7 @@ class StudyTiming(Message):
     state: Literal["begun", "done", "failed"] = "begun"
 
 
-def show_notification(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
+def notify(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
     """Show a notification, never parsed as markup; nothing if it is empty."""
     if text:
         widget.notify(clean_line(text), severity=severity, markup=False)
@@ -55,4 +55,4 @@ def show_errors(widget: Widget | App[Any]) -> Iterator[None]:
     try:
         yield
     except (InputError, OSError) as error:
-        show_notification(widget, str(error), "error")
+        notify(widget, str(error), "error")

@@ -1,7 +1,9 @@
 """The theme's few colours for the Design pane's text."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from textual.app import App
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Palette:
     dim: str = ""
 
     @classmethod
-    def from_variables(cls, variables: Mapping[str, str]) -> "Palette":
+    def from_app(cls, app: App[Any]) -> "Palette":
+        variables = app.theme_variables
         names = {"accent": "accent", "primary": "primary", "good": "success", "warn": "warning", "bad": "error"}
         found = {ours: variables.get(theirs, "") for ours, theirs in names.items()}
         behind = variables.get("background", "")

@@ -143,16 +143,13 @@ def why_no_curves(row: RunRow, view: RunView | None) -> str:
     if row.state in ("queued", "starting"):
         return tr("not started yet") if row.state == "queued" else tr("starting…")
     if row.live:
-        often = (
-            tr(" the curve gets a point every {log_every:,} steps", log_every=view.log_every)
-            if view.log_every > 1
-            else ""
-        )
+        every = view.log_every
+        often = tr(" the curve gets a point every {log_every:,} steps", log_every=every) if every > 1 else ""
         return tr("compiling…") if row.phase == "compiling" else tr("waiting for the first steps…{often}", often=often)
     return tr("no metrics were written")
 
 
-def why_action_unavailable(action: str, row: RunRow | None, here: bool) -> str:
+def action_problem(action: str, row: RunRow | None, here: bool) -> str:
     """Return why an action makes no sense now; "" if it does. `here`: the run trains in this process."""
     if action not in ACTIONS:
         return ""
@@ -195,7 +192,7 @@ def why_action_unavailable(action: str, row: RunRow | None, here: bool) -> str:
     return ""
 
 
-def why_study_action_unavailable(action: str, study: StudyRow) -> str:
+def study_action_problem(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
     if action == "stop" and study.waits_for:
         return ""

@@ -28,19 +28,15 @@ class AltDigit(Enum):
     SIX, SEVEN, EIGHT, NINE = "alt+6", "alt+7", "alt+8", "alt+9"
 
 
-def register_alt_digits() -> None:
-    """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2."""
+def register_keys() -> None:
+    """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2.
+
+    And let a line take / + - @ \\ _ as text even where they are bound: Textual has no character for their short names.
+    """
     for key in AltDigit:
         read_sequence(f"\x1b{key.value[-1]}", key)
-
-
-def register_symbol_keys() -> None:
-    """Let a line take / + - @ \\ _ as text even where they are bound: Textual finds no character for its short names of
-    these keys.
-    """
-    keys.KEY_TO_UNICODE_NAME |= {
-        short: keys.KEY_TO_UNICODE_NAME.get(name, name) for short, name in keys.REPLACED_KEYS.items()
-    }
+    names = keys.KEY_TO_UNICODE_NAME
+    names |= {short: names.get(name, name) for short, name in keys.REPLACED_KEYS.items()}
     keys.key_to_character.cache_clear()
 
 

@@ -23,7 +23,6 @@ def empty_pane_text(title: str, hint: str, problem: str = "") -> Text:
         words.append(f"{clean_line(problem)}\n\n", "bold")
         return words.append(tr("The studio checks again every two seconds."))
     words.append(f"{title}\n\n", "bold")
-    words.append("1", "bold").append(tr("  choose a design      ")).append(COMMAND_KEYS["launch"], "bold").append(
-        tr("  train it\n\n")
-    )
+    words.append("1", "bold").append(tr("  choose a design      "))
+    words.append(COMMAND_KEYS["launch"], "bold").append(tr("  train it\n\n"))
     return words.append(hint, "dim")

@@ -41,21 +41,10 @@ from tui_transformer.lab.work.study import read_study
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, error_text
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList
-from tui_transformer.studio.shared.messages import (
-    LaunchChoice,
-    PlayRequested,
-    ResumeRequested,
-    StudyTiming,
-    show_errors,
-    show_notification,
-)
+from tui_transformer.studio.shared.messages import LaunchChoice, PlayRun, ResumeRun, StudyTiming, notify, show_errors
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
-from tui_transformer.studio.shared.run_states import (
-    PendingCommand,
-    why_action_unavailable,
-    why_study_action_unavailable,
-)
+from tui_transformer.studio.shared.run_states import PendingCommand, action_problem, study_action_problem
 from tui_transformer.studio.shared.words import CachedText, empty_pane_text
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
@@ -244,7 +233,7 @@ class TrainPane(Horizontal):
             most = room - AROUND
             cut = settings if len(settings) <= most else settings[: most - 1]
             width = self._runs.size.width - 2
-            text = settings_text(cut, width, Palette.from_variables(self.app.theme_variables).dim)
+            text = settings_text(cut, width, Palette.from_app(self.app).dim)
             box.show(
                 text.append("\n" + tr("and {n} more", n=len(settings) - len(cut)), "dim") if cut != settings else text
             )
@@ -350,7 +339,7 @@ class TrainPane(Horizontal):
 
     def action_ghost(self) -> None:
         self._ghost_shown = not self._ghost_shown
-        show_notification(
+        notify(
             self,
             tr("the best other run is drawn as a dashed line behind the curves")
             if self._ghost_shown
@@ -365,7 +354,7 @@ class TrainPane(Horizontal):
         self._charts.toggle_log()
 
     def action_smooth(self) -> None:
-        show_notification(self, tr("training loss smoothing: {level}", level=tr(self._charts.next_smoothing())))
+        notify(self, tr("training loss smoothing: {level}", level=tr(self._charts.next_smoothing())))
 
     def action_next_chart(self) -> None:
         self._charts.next_measure()
@@ -389,13 +378,13 @@ class TrainPane(Horizontal):
         if self.snapshot is not UNREAD and not self.snapshot.rows and not self.snapshot.studies:
             return tr("Nothing has been trained yet")
         if study is not None:
-            return why_study_action_unavailable(action, study)
-        return why_action_unavailable(action, row, row is not None and self._is_here(row))
+            return study_action_problem(action, study)
+        return action_problem(action, row, row is not None and self._is_here(row))
 
     def on_key(self, event: KeyPress) -> None:
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and not active.enabled:
-            show_notification(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
+            notify(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
 
     def _settle_pending(self) -> None:
         for run, pending in list(self._pending.items()):
@@ -405,7 +394,7 @@ class TrainPane(Horizontal):
             elif pending.is_over(row, clock):
                 del self._pending[run]
                 if pending.success_text and clock <= pending.deadline:
-                    show_notification(self, tr("{name}: {text}", name=row.name, text=pending.success_text(row)))
+                    notify(self, tr("{name}: {text}", name=row.name, text=pending.success_text(row)))
 
     def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
         self._pending[row.path] = PendingCommand(words, row.control_id, time.monotonic() + PATIENCE, live, done)
@@ -419,7 +408,7 @@ class TrainPane(Horizontal):
             await asyncio.to_thread(task)
         except (InputError, OSError) as error:
             self._pending.pop(run, None)
-            show_notification(self, str(error), "error")
+            notify(self, str(error), "error")
             self.redraw()
             return False
         finally:
@@ -430,19 +419,18 @@ class TrainPane(Horizontal):
     async def _send_study_command(self, study: StudyRow, command: RunCommand, doing: str) -> None:
         said: list[str] = []
         runs = [run.path for run in study.runs]
-        if await self._run_in_thread(
-            lambda: said.append(self.launches.send_study_command(study.name, runs, command)), study.path
-        ):
-            show_notification(self, f"{study.name}: {doing} {said[0]}")
+        send = lambda: said.append(self.launches.send_study_command(study.name, runs, command))
+        if await self._run_in_thread(send, study.path):
+            notify(self, f"{study.name}: {doing} {said[0]}")
 
     @work(group="actions", exit_on_error=False)
     async def _resume_study(self, study: StudyRow) -> None:
         launches = self.launches
         with show_errors(self):
             target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
-            show_notification(self, tr("{name}: resuming…", name=study.name))
+            notify(self, tr("{name}: resuming…", name=study.name))
             await start_study(read_study(study.path), target)
-            show_notification(self, tr("{name} is training in the background", name=study.name))
+            notify(self, tr("{name} is training in the background", name=study.name))
 
     def action_pause(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
@@ -450,34 +438,21 @@ class TrainPane(Horizontal):
             command = RunCommand.CONTINUE if paused else RunCommand.PAUSE
             self._send_study_command(study, command, tr("continuing") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._send_command(
-                RunCommand.CONTINUE, tr("continuing…"), lambda now: tr("continues from step {step:,}", step=now.step)
-            )
+            done = lambda now: tr("continues from step {step:,}", step=now.step)
+            self._send_command(RunCommand.CONTINUE, tr("continuing…"), done)
         else:
-            self._send_command(
-                RunCommand.PAUSE,
-                tr("pausing…"),
-                lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step),
-            )
+            self._send_command(RunCommand.PAUSE, tr("pausing…"), _state_at_step)
 
     def action_stop(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
             self._send_study_command(study, RunCommand.STOP, tr("stopping"))
             return
         # The app itself reports how a run in this process ended.
-        done = (
-            None
-            if self._is_here(self._row)
-            else lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step)
-        )
-        self._send_command(RunCommand.STOP, tr("stopping…"), done)
+        self._send_command(RunCommand.STOP, tr("stopping…"), None if self._is_here(self._row) else _state_at_step)
 
     def action_checkpoint(self) -> None:
-        self._send_command(
-            RunCommand.CHECKPOINT,
-            tr("saving…"),
-            lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0),
-        )
+        done = lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0)
+        self._send_command(RunCommand.CHECKPOINT, tr("saving…"), done)
 
     @work(group="actions", exit_on_error=False)
     async def _send_command(self, command: RunCommand, words: str, done: Callable[[RunRow], str] | None) -> None:
@@ -490,7 +465,7 @@ class TrainPane(Horizontal):
             self._resume_study(study)
             return
         self._wait_for(self._row, tr("resuming…"), None, live=False)
-        self.post_message(ResumeRequested(self._row.path, how))
+        self.post_message(ResumeRun(self._row.path, how))
 
     @work(group="actions", exit_on_error=False)
     async def action_detach(self) -> None:
@@ -499,17 +474,17 @@ class TrainPane(Horizontal):
         self._wait_for(row, tr("moving to the background…"), None)
         if await self._run_in_thread(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
-            show_notification(self, said[0])
+            notify(self, said[0])
 
     @work(group="actions", exit_on_error=False)
     async def action_seen(self) -> None:
         row = self._row
         said: list[str] = []
         if await self._run_in_thread(lambda: said.append(toggle_seen(row.path, row.badges)), row.path):
-            show_notification(self, said[0])
+            notify(self, said[0])
 
     def action_play(self) -> None:
-        self.post_message(PlayRequested(self._row.path))
+        self.post_message(PlayRun(self._row.path))
 
     @work(group="actions", exit_on_error=False)
     async def action_rename(self) -> None:
@@ -519,14 +494,13 @@ class TrainPane(Horizontal):
             there = name != row.name and (self.runs_dir / check_name(name)).exists()
             return tr("a run named {name} already exists", name=name) if there else ""
 
-        asked = TextDialog(
-            tr("New name for {name}", name=row.name), row.name, wrong=lambda name: error_text(lambda: taken(name))
-        )
+        wrong = lambda name: error_text(lambda: taken(name))
+        asked = TextDialog(tr("New name for {name}", name=row.name), row.name, wrong=wrong)
         name = await self.app.push_screen_wait(asked)
         if name and name != row.name and await self._run_in_thread(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            show_notification(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
+            notify(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
@@ -535,4 +509,8 @@ class TrainPane(Horizontal):
         question = ChoiceDialog(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._run_in_thread(lambda: delete(RunReader(row.path)), row.path):
-            show_notification(self, tr("deleted {name}", name=row.name))
+            notify(self, tr("deleted {name}", name=row.name))
+
+
+def _state_at_step(run: RunRow) -> str:
+    return tr("{state} at step {step:,}", state=tr(run.state), step=run.step)

@@ -123,11 +123,9 @@ class RunDrawing:
         name = tr(made.measure.name)
         if zoomed is not None:
             name = tr("{name}, {part}", name=name, part=zoomed_range_text(made.axis, zoomed))
-        long = (
-            tr("{name}, nats per {unit}", name=name, unit=tr(self.unit))
-            if made.measure.key == "loss" and zoomed is None
-            else name
-        )
+        long = name
+        if made.measure.key == "loss" and zoomed is None:
+            long = tr("{name}, nats per {unit}", name=name, unit=tr(self.unit))
         forms = (
             (long, 3, FULL),
             (long, 3, USUAL),
@@ -202,15 +200,11 @@ class RunDrawing:
             return []
         at = x if x is not None else max(curve.x[-1] for curve in curves)
         place = axis_text(made.axis, curves[0].x[curves[0].near(at) or 0])
-        where = {
-            "step": tr("step {place}", place=place),
-            "tokens": tr("{place} tokens", place=place),
-            "seconds": place,
-        }[made.axis]
+        words = {"step": tr("step {place}", place=place), "tokens": tr("{place} tokens", place=place), "seconds": place}
         full, short = (TRAIN, VALIDATION), (TRAIN, tr("val"))
         values = [(curve, curve.near(at) if style not in self.hidden else None) for style, curve in named.items()]
         for now, names in ((tr("now "), full), ("", short), ("", ("", ""))):
-            head = where if x is not None else now + where
+            head = words[made.axis] if x is not None else now + words[made.axis]
             parts = [cells_of(head, "dim" if x is None else "cursor")]
             for (curve, index), name, style in zip(values, names, ("train", "validation"), strict=True):
                 if index is not None:
@@ -267,9 +261,8 @@ class RunCharts(Horizontal):
 
     def _telling(self) -> Measure:
         """The second chart, unless another is chosen: perplexity says what the loss says."""
-        return next(
-            measure for measure in (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2]) if has_values(measure, self._scores)
-        )
+        order = (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2])
+        return next(measure for measure in order if has_values(measure, self._scores))
 
     @property
     def _scores(self) -> Sequence[ValidationRecord]:

@@ -73,9 +73,8 @@ class RunHeader(Static):
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(
-                Content.styled(tr("damaged: {files}", files=comma_separated(view.problems)), COLOURS["warning"])
-            )
+            damaged = tr("damaged: {files}", files=comma_separated(view.problems))
+            lines.append(Content.styled(damaged, COLOURS["warning"]))
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
@@ -102,12 +101,8 @@ class RunHeader(Static):
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
-            lines.append(
-                Content.styled(
-                    clean_line(tr("failed: {runs}{more}", runs=comma_separated(failed[:3]), more=more)),
-                    COLOURS["error"],
-                )
-            )
+            text = tr("failed: {runs}{more}", runs=comma_separated(failed[:3]), more=more)
+            lines.append(Content.styled(clean_line(text), COLOURS["error"]))
         keys = tr("space pauses all of its runs, s stops them") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
             keys = tr("next: 3 compare its variants")
@@ -195,9 +190,8 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
         parts[1] = f"{row.step:,} / {row.steps:,}"
         text = " · ".join(parts)
     if cell_len(text) + LEAST_BAR + 2 > width and view is not None and view.eta is not None:
-        parts = [
-            tr("{duration} left", duration=duration(view.eta)) if part == _left(view.eta) else part for part in parts
-        ]
+        left, short = _left(view.eta), tr("{duration} left", duration=duration(view.eta))
+        parts = [short if part == left else part for part in parts]
         text = " · ".join(parts)
     while cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)

@@ -84,12 +84,7 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[StyledPart]
     fits = cell_len(name + tail + workers + word) + 5 <= width
     tail += workers if workers and fits else bar
     name = elide_middle(name, width - 4 - cell_len(tail) - cell_len(word) - 1)
-    return [
-        (f" {'▾' if opened else '▸'} ", state.style),
-        (name, "name"),
-        (tail, "name"),
-        (f" {word} ", state.style),
-    ]
+    return [(f" {'▾' if opened else '▸'} ", state.style), (name, "name"), (tail, "name"), (f" {word} ", state.style)]
 
 
 def settings_text(settings: Sequence[tuple[str, Any]], width: int, dim: str) -> Text:

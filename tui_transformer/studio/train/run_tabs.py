@@ -127,9 +127,8 @@ class RunTabs(Vertical):
         if self._row is None or self._view is None:
             return ()
         left = {*self._row.badges} - {*self._row.seen}
-        return worst_first(
-            name for finding in self._view.findings if (name := finding.badge) is not None and name in left
-        )
+        names = (finding.badge for finding in self._view.findings)
+        return worst_first(name for name in names if name is not None and name in left)
 
     def _tabs(self, line: Content = Content()) -> tuple[Content, NameSpans]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
@@ -198,10 +197,8 @@ def samples_text(view: RunView) -> Content:
 def _translation(row: ModelOutput) -> Content:
     source, reference, written = clean_line(row.source), clean_line(row.reference), clean_line(row.text)
     exact = bool(reference) and written.strip() == reference.strip()
-    lines = [
-        Content.styled(source, "bold"),
-        Content.assemble(("✓ " if exact else "→ ", "$success" if exact else DIM), written),
-    ]
+    mark = ("✓ ", "$success") if exact else ("→ ", DIM)
+    lines = [Content.styled(source, "bold"), Content.assemble(mark, written)]
     if reference and not exact:
         lines.append(Content.assemble(("= ", DIM), (reference, DIM)))
     return Content("\n").join(lines)

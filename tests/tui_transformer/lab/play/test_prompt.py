@@ -1,7 +1,7 @@
 import pytest
 
 from engine.base.errors import InputError
-from tui_transformer.cli.output import print_error, print_status
+from tui_transformer.cli.output import print_error, print_info
 from tui_transformer.lab.play.prompt import SETTINGS, CommandPrompt, parse_setting
 
 
@@ -9,7 +9,7 @@ from tui_transformer.lab.play.prompt import SETTINGS, CommandPrompt, parse_setti
 def session():
     answers: list[str] = []
     settings = {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200}
-    prompt = CommandPrompt(settings, answers.append, remark=print_status, show_error=print_error)
+    prompt = CommandPrompt(settings, answers.append, remark=print_info, show_error=print_error)
     prompt.answers = answers
     return prompt
 

@@ -11,7 +11,7 @@ from tui_transformer.cli.work.study_progress import StudyProgress
 from tui_transformer.lab.work import record
 from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds
 from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes, evaluation_steps, jobs_and_threads
-from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, cell_directories, cell_status
+from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, cell_folders, cell_status
 from tui_transformer.lab.work.study import Variant
 
 GIGABYTE = 10**9
@@ -188,20 +188,20 @@ PLACE = {"name": "tiny", "variant": "rope", "seed": 1}
 
 def test_a_renamed_run_is_still_its_cells(tmp_path) -> None:
     made(tmp_path, CELLS[0], study=PLACE).rename(tmp_path / "mine")
-    found = cell_directories("tiny", CELLS, tmp_path)
+    found = cell_folders("tiny", CELLS, tmp_path)
     assert found[CELLS[0].name] == tmp_path / "mine" and found[CELLS[1].name] == tmp_path / CELLS[1].name
 
 
 def test_somebody_elses_run_of_that_name_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, CELLS[0])
     with pytest.raises(InputError, match="does not belong to study 'tiny'"):
-        cell_directories("tiny", CELLS, tmp_path)
+        cell_folders("tiny", CELLS, tmp_path)
 
 
 def test_a_run_that_was_asked_for_something_else_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, tiny_study(changes={**tiny_study().changes, "optimizer.lr": 0.5}).cells()[0], study=PLACE)
     with pytest.raises(InputError, match=r"was trained with optimizer.lr = 0.5, but the study now asks for 0.01"):
-        cell_directories("tiny", CELLS, tmp_path)
+        cell_folders("tiny", CELLS, tmp_path)
 
 
 VERBS = {
@@ -238,4 +238,4 @@ def test_a_run_directory_that_was_killed_half_made_is_made_anew(tmp_path, left: 
 def test_a_run_that_a_worker_makes_meanwhile_is_taken_for_its_cell(tmp_path, monkeypatch) -> None:
     path = made(tmp_path, CELLS[0], study=PLACE)
     monkeypatch.setattr("tui_transformer.lab.work.record.list_runs", lambda runs_dir: [])
-    assert cell_directories("tiny", CELLS, tmp_path)[CELLS[0].name] == path
+    assert cell_folders("tiny", CELLS, tmp_path)[CELLS[0].name] == path

@@ -22,7 +22,7 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
 from tui_transformer.lab.work.launch import enqueue
-from tui_transformer.lab.work.record import CellStatus, cell_directories, stop_file
+from tui_transformer.lab.work.record import CellStatus, cell_folders, stop_file
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import StudyCell
 
@@ -94,7 +94,7 @@ class Stage:
 
     def made(self, **orders: Any) -> Runner:
         given = {"study": "tiny", "runs_dir": self.root, "data_dir": None, "devices": ("cpu",), "jobs": 2, **orders}
-        return Runner(**given, cells=self.cells, paths=cell_directories("tiny", self.cells, self.root), listener=self)
+        return Runner(**given, cells=self.cells, paths=cell_folders("tiny", self.cells, self.root), listener=self)
 
     def verbs(self, name: str = FIRST) -> list[str]:
         return [verb for verb, run, _ in self.spawned if run == name]

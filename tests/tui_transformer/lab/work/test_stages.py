@@ -24,7 +24,7 @@ from tui_transformer.cli.work.study_progress import StudyProgress, status_text
 from tui_transformer.lab.work import record, runner
 from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.plan import Plan, RunCost, make_plan
-from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, cell_directories, cell_statuses
+from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, cell_folders, cell_statuses
 from tui_transformer.lab.work.study import Stage as StudyStage
 from tui_transformer.lab.work.study import Study, Variant
 
@@ -111,7 +111,7 @@ def test_a_renamed_stage_is_still_what_the_next_one_starts_from(played) -> None:
     played.script["mine"] = [lambda path: put(path, "finished")]
     assert played.run()[LAST].state == "finished"
     assert RunReader(played.root / LAST).config.train.init_from == "mine@best"
-    assert cell_directories("tiny", played.cells, played.root)[FIRST] == played.root / "mine"
+    assert cell_folders("tiny", played.cells, played.root)[FIRST] == played.root / "mine"
 
 
 def test_in_a_chain_of_three_everything_after_a_failure_is_skipped(tmp_path, monkeypatch) -> None:
@@ -134,7 +134,7 @@ PRICES = {
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 20.0), (2, 14.0), (8, 14.0)])
 def test_time_and_disk_count_every_stage_and_that_one_waits_for_the_other(tmp_path, jobs: int, seconds: float) -> None:
     cells = staged().cells()
-    standings = cell_statuses(cells, cell_directories("tiny", cells, tmp_path))
+    standings = cell_statuses(cells, cell_folders("tiny", cells, tmp_path))
     plan = Plan(devices=("cpu",), jobs=jobs, threads=1, prices=PRICES)
     assert plan.seconds_for(standings) == seconds and plan.disk_for(standings) == 15
     board = StudyProgress(plan, standings)
@@ -248,6 +248,6 @@ def test_killed_between_and_in_its_stages_a_study_ends_as_if_undisturbed(tmp_pat
 
 def test_where_nothing_failed_a_cell_without_stages_stands_as_it_did(tmp_path) -> None:
     cells = tiny_study().cells()
-    standings = cell_statuses(cells, cell_directories("tiny", cells, tmp_path))
+    standings = cell_statuses(cells, cell_folders("tiny", cells, tmp_path))
     assert [standing.state for standing in standings] == [ABSENT] * 4
     assert all(isinstance(standing, CellStatus) and not standing.reason for standing in standings)

@@ -313,7 +313,7 @@ async def test_a_key_that_makes_no_sense_says_why(root, run, key, why) -> None:
 async def test_resume_asks_the_app(root, monkeypatch) -> None:
     everything(root)
     asked = []
-    monkeypatch.setattr(Studio, "on_resume_requested", lambda app, event: asked.append((event.run, event.how)))
+    monkeypatch.setattr(Studio, "on_resume_run", lambda app, event: asked.append((event.run, event.how)))
     async with Open(root, "rope-base-500") as studio:
         await studio.pilot.press("r", "f6")
         assert asked[0] == (root / "rope-base-500", "usual")
