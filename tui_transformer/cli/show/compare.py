@@ -17,8 +17,16 @@ from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
-from tui_transformer.cli.output import has_colour, is_terminal, print_columns, print_info, print_json, stdout, wrap_text
-from tui_transformer.cli.output import print_answer as print_answer
+from tui_transformer.cli.output import (
+    has_colour,
+    is_terminal,
+    print_answer,
+    print_columns,
+    print_info,
+    print_json,
+    stdout,
+    wrap_text,
+)
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import StudyConclusion, study_conclusions
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
