@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reference.comments import comments
-from reference.examples import PROGRAM, ROOT, examples, page_title
+from reference.comments import field_comments
+from reference.examples import PROGRAM, ROOT, guide_examples, page_title
 from reference.markup import code, fence, heading, inline_html, page, paragraphs, table
 from tui_transformer.cli.app import program
 from tui_transformer.cli.commands import LazyCommand, examples_of
@@ -57,7 +57,7 @@ def _examples(name: str, shown: Mapping[str, str]) -> Iterator[str]:
     """Those of `--help`, then those of the guides."""
     own = [f"{PROGRAM} {line}  # {what}" for line, what in shown.items()]
     yield fence("\n".join(own))
-    found = examples(name)
+    found = guide_examples(name)
     if not found:
         return
     pages = (f"[{page_title(path)}](../{path.relative_to(ROOT / 'docs').as_posix()})" for path in found)
@@ -66,7 +66,7 @@ def _examples(name: str, shown: Mapping[str, str]) -> Iterator[str]:
 
 
 def exit_codes() -> str:
-    said = comments(ExitCode)
+    said = field_comments(ExitCode)
     return page(
         "Exit codes",
         "What a command returns to the shell. `check`, `doctor` and `verify` return 1 if they find something wrong.",

@@ -8,7 +8,7 @@ import tokenize
 from textwrap import dedent
 
 
-def comments(kind: type) -> dict[str, str]:
+def field_comments(kind: type) -> dict[str, str]:
     """Return the comment of each field that a class and its bases declare, by name."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):

@@ -47,15 +47,15 @@ def page_title(page: Path) -> str:
     return next(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
 
 
-def guides() -> list[Path]:
+def guide_pages() -> list[Path]:
     return [path for folder in GUIDES for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
 
 
-def examples(command: str) -> dict[Path, list[str]]:
+def guide_examples(command: str) -> dict[Path, list[str]]:
     """Return the lines of the guides that show a command, by page; each line once, of the first page that has it."""
     found: dict[Path, list[str]] = {}
     known: set[str] = set()
-    for page in guides():
+    for page in guide_pages():
         for line in fenced_text(page).splitlines():
             shown = (
                 [words for words in simple_commands(line) if words[:1] == [PROGRAM]] if line.startswith(PROGRAM) else []

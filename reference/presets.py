@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from engine.config import presets as shipped
 from engine.config.keys import flatten
 from engine.data.known import CORPORA
-from reference.comments import comments
+from reference.comments import field_comments
 from reference.examples import PROGRAM
 from reference.markup import Html, code, fence, heading, inline_html, link, page, sentence_html, table
 from reference.schemas import describe_type
@@ -64,7 +64,7 @@ def studies() -> str:
     ]
     for name, study in found.items():
         blocks += [heading(2, name), *_study(study)]
-    return page("Studies", *blocks, *_file())
+    return page("Studies", *blocks, *_file_format())
 
 
 def _study(study: Study) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _changes(preset: str, changes: Mapping[str, Any]) -> Html:
     return "<br>".join([*([f"preset {code(preset)}"] if preset else []), *own])
 
 
-def _file() -> Iterator[str]:
+def _file_format() -> Iterator[str]:
     """The format of a study's file; its fields are described where they are declared."""
     schema = TypeAdapter(StudyFileModel).json_schema(by_alias=True)
     tables: dict[str, tuple[type, Mapping[str, Any]]] = {"the study": (Study, schema)}
@@ -118,12 +118,12 @@ def _file() -> Iterator[str]:
         f"({outcomes}) for a measure ({judged})."
     )
     for name, (described, said) in tables.items():
-        notes = {"schema": "version of this format"} | comments(described)
+        notes = {"schema": "version of this format"} | field_comments(described)
         notes["from"] = notes.get("starts_from", "")
         rows = [
             (
                 code(key),
-                _type(one),
+                _value_type(one),
                 "required" if key in said.get("required", ()) else "",
                 inline_html(notes.get(key, "")),
             )
@@ -133,7 +133,7 @@ def _file() -> Iterator[str]:
         yield table(("key", "value", "", "meaning"), rows)
 
 
-def _type(schema: Mapping[str, Any]) -> Html:
+def _value_type(schema: Mapping[str, Any]) -> Html:
     """Its own tables are shown below."""
     return "tables" if "$ref" in schema.get("items", {}) else describe_type(schema).replace("object", "table")
 
@@ -144,7 +144,7 @@ def corpora() -> str:
             code(entry.name),
             inline_html(entry.kind_label),
             inline_html(entry.description),
-            _source([remote.url for remote in entry.remotes] or [entry.hub and HUB], entry.origin),
+            _origin([remote.url for remote in entry.remotes] or [entry.hub and HUB], entry.origin),
             inline_html(entry.licence),
             code(entry.preset) if entry.preset else "",
         )
@@ -159,7 +159,7 @@ def corpora() -> str:
     )
 
 
-def _source(urls: Sequence[str], origin: str) -> Html:
+def _origin(urls: Sequence[str], origin: str) -> Html:
     if not any(urls) and not origin:
         return "generated"
     hosts = dict.fromkeys(url.partition("//")[2].partition("/")[0] for url in urls if url)

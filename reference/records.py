@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from engine.config.measures import MEASURES, Measure
 from engine.runs import records
 from engine.runs.records import SCHEMAS, Record
-from reference.comments import comments
+from reference.comments import field_comments
 from reference.markup import Html, code, heading, inline_html, link, page, paragraphs, sentence_html, table
 from reference.schemas import describe_type, is_nullable
 from tui_transformer.lab.records.badges import BADGES
@@ -32,7 +32,7 @@ def run_directory() -> str:
     parts: dict[str, Mapping[str, Any]] = {}
     for schema in schemas.values():
         parts |= schema.get("$defs", {})
-    files = {name: _described(one) for name, one in SCHEMAS.items()}
+    files = {name: _file_description(one) for name, one in SCHEMAS.items()}
     blocks = [
         "A run is a folder of plain files that you can copy. A `.jsonl` file has one JSON object per line, and its "
         "table lists the fields of a line. Readers should ignore fields they do not know; a damaged value is read as "
@@ -61,14 +61,14 @@ def record_type(file: str) -> type[Record]:
     return found
 
 
-def _described(kind: Any) -> str:
+def _file_description(kind: Any) -> str:
     """The docstring of a file's class, without the file's name."""
     said = getdoc(kind) if isinstance(kind, type) else "the curves: training and evaluation records"
     return (said or "").partition(": ")[2] or said or ""
 
 
 def _fields(schema: Mapping[str, Any], own: type) -> str:
-    said = comments(own)
+    said = field_comments(own)
     names = {field.alias or name: name for name, field in own.model_fields.items()}  # type: ignore[attr-defined]
     return table(
         ("field", "value", "meaning"),

@@ -50,14 +50,14 @@ def is_nullable(schema: Mapping[str, Any]) -> bool:
 def _bounds(schema: Mapping[str, Any]) -> Html:
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if _limit(low) and _limit(high):
+    if _is_limit(low) and _is_limit(high):
         return f", {format_number(low)} to {format_number(high)}"
     signs = (("≥", low), (">", above), ("≤", high), ("<", below))
-    said = " and ".join(inline_html(f"{sign} {format_number(bound)}") for sign, bound in signs if _limit(bound))
+    said = " and ".join(inline_html(f"{sign} {format_number(bound)}") for sign, bound in signs if _is_limit(bound))
     return f", {said}" if said else ""
 
 
-def _limit(bound: float | None) -> TypeGuard[float]:
+def _is_limit(bound: float | None) -> TypeGuard[float]:
     return bound is not None and abs(bound) < ENDLESS
 
 

@@ -56,7 +56,7 @@ def _key(key: str, schema: Mapping[str, Any], field: Any, usual: Mapping[str, An
     facts, named = [f"Default: {default}"], schema.get("enum", ())
     if not named:
         facts.append(f"Values: {_values(schema)}")
-    facts += [f"Acts only with {' or with '.join(each)}" for each in [_acts_with(key)] if each]
+    facts += [f"Acts only with {' or with '.join(each)}" for each in [_required_settings(key)] if each]
     if is_bookkeeping(key):
         facts.append("<em>bookkeeping</em>")
     if schema.get("editable"):
@@ -85,7 +85,7 @@ def _value(key: str, value: str) -> tuple[Html, Html]:
     return code(value), inline_html(said + paper)
 
 
-def _acts_with(key: str) -> list[Html]:
+def _required_settings(key: str) -> list[Html]:
     """The schemes and parts without which a setting does nothing: settings and their values."""
     section, _, name = key.partition(".")
     found: dict[str, Sequence[Any]] = {}
@@ -106,7 +106,7 @@ def schemes() -> str:
     for key, rows in SCHEMES.items():
         blocks += [heading(2, TITLES[key], key, as_code=False), f"<p>Values of {code(key)}.</p>"]
         for name, scheme in rows.items():
-            config = (ModelConfig if key.startswith("model.") else OptimizerConfig)(**_legal(key, name))
+            config = (ModelConfig if key.startswith("model.") else OptimizerConfig)(**_valid_settings(key, name))
             blocks += _scheme(f"{key}.{name}", name, scheme, [scheme.formula(config)])
     blocks += [heading(2, "Optional parts", "parts", as_code=False)]
     for name, part in PARTS.items():
@@ -117,7 +117,7 @@ def schemes() -> str:
     return page("Schemes and parts", *blocks)
 
 
-def _legal(key: str, name: str) -> dict[str, Any]:
+def _valid_settings(key: str, name: str) -> dict[str, Any]:
     """The scheme's setting, with the other settings that it needs to be valid."""
     needs = {"decay_every": "5 epochs"} if getattr(SCHEMES[key][name], "needs", {}) else {}
     return {key.partition(".")[2]: name, **needs}

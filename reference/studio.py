@@ -29,7 +29,7 @@ def keys() -> str:
             heading(2, TITLES.get(pane, pane.capitalize()), pane, as_code=False),
             table(
                 ("key", "what it does", "name"),
-                [(_signs(one.key), sentence_html(one.tooltip), code(one.id)) for one in bindings],
+                [(_key_symbols(one.key), sentence_html(one.tooltip), code(one.id)) for one in bindings],
             ),
         ]
         if pane in WORDS:
@@ -38,7 +38,7 @@ def keys() -> str:
     return page("Studio keys", *blocks)
 
 
-def _signs(key: str) -> Html:
+def _key_symbols(key: str) -> Html:
     return " ".join(f"<kbd>{inline_html(SIGNS.get(sign, sign))}</kbd>" for sign in key.split(","))
 
 

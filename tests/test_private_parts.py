@@ -180,5 +180,5 @@ async def test_textual_runs_bindings_when_the_app_decides() -> None:
 def test_textual_reads_a_sequence_as_keys(monkeypatch) -> None:
     table = dict(textual_private._ansi_sequences.ANSI_SEQUENCES_KEYS)
     monkeypatch.setattr(textual_private._ansi_sequences, "ANSI_SEQUENCES_KEYS", table)
-    textual_private.read_sequence("\x1b!", "a key")
+    textual_private.register_sequence("\x1b!", "a key")
     assert table["\x1b!"] == ("a key",)

@@ -99,7 +99,7 @@ class RunConfig(Section):
         """Tokens the objective needs besides the text's, numbered after them."""
         return self.task.special_tokens(self)
 
-    def needed_tokens(self, text_tokens: int) -> int:
+    def min_vocab_size(self, text_tokens: int) -> int:
         """Return the smallest vocabulary a model needs: the text's tokens and the objective's."""
         return text_tokens + len(self.special_tokens)
 

@@ -81,7 +81,7 @@ class TaskKind:
         """Return whether this objective uses a setting that only some objectives use."""
         return key in self.settings
 
-    def leak(self, config: "RunConfig") -> str | None:
+    def copy_leak(self, config: "RunConfig") -> str | None:
         """Return why a model of this config could copy its answers from its input; None if it cannot."""
         return None
 
@@ -114,7 +114,7 @@ class NextToken(TaskKind):
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length + 1
 
-    def leak(self, config: "RunConfig") -> str | None:
+    def copy_leak(self, config: "RunConfig") -> str | None:
         if not sees_ahead(config.model):
             return None
         return tr(
@@ -123,7 +123,7 @@ class NextToken(TaskKind):
         )
 
     def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        leak = self.leak(config)
+        leak = self.copy_leak(config)
         if leak is not None and not config.train.allow_leak:
             reason = tr(
                 "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
@@ -197,7 +197,7 @@ class Shifted(TaskKind):
     def window_targets(self, config: "RunConfig") -> int:
         return config.model.source_tokens - 1
 
-    def leak(self, config: "RunConfig") -> str | None:
+    def copy_leak(self, config: "RunConfig") -> str | None:
         return tr(
             "nearly all of the target is in the source, one place further on: copying it gives a perplexity near 1"
         )
@@ -207,7 +207,7 @@ class Shifted(TaskKind):
             reason = tr(
                 "{leak}; choose 'continuation', whose target is the text after the source, or --set "
                 "train.allow_leak=true to see it happen",
-                leak=self.leak(config),
+                leak=self.copy_leak(config),
             )
             yield Refusal(("objective.kind",), reason)
         if config.model.source_tokens < 3:

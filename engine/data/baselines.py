@@ -94,7 +94,7 @@ def naive_bayes(train: Sequence[Ids], classes: Ids, held_out: Sequence[Ids], voc
     return found
 
 
-def class_loss(train: Ids, held_out: Ids, n_classes: int) -> float:
+def class_prior_loss(train: Ids, held_out: Ids, n_classes: int) -> float:
     """Return the mean nll of the held-out classes under the training frequencies, in nats per text."""
     frequencies = np.bincount(train, minlength=n_classes) / len(train)
     return float(-np.log(frequencies)[held_out].mean())

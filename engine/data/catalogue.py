@@ -16,7 +16,7 @@ from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
 from engine.data import hub
 from engine.data.corpora import TEXT, TextCorpus, read_source
-from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, data_folders, is_there
+from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, data_folders, path_exists
 from engine.data.documents.named import DOCUMENTS_KIND
 from engine.data.known import CORPORA, kind_by_name, local_path
 from engine.data.labelled.named import LABELLED
@@ -67,10 +67,10 @@ def portable_name(corpus: str, kind: CorpusKindName) -> str:
 def _relocate_text(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
     """Replace the full path of a text that is no longer there by that of the same name in `data_dir`, if it exists."""
     path = Path(data.corpus)
-    if data_dir is None or kind is not TEXT or not path.is_absolute() or is_there(split_field(data.corpus)[0]):
+    if data_dir is None or kind is not TEXT or not path.is_absolute() or path_exists(split_field(data.corpus)[0]):
         return data
     here = str(data_dir / path.name)
-    return data.model_copy(update={"corpus": here}) if is_there(split_field(here)[0]) else data
+    return data.model_copy(update={"corpus": here}) if path_exists(split_field(here)[0]) else data
 
 
 def _load_from_hub(
@@ -96,7 +96,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
     if wanted is not None and kind is TEXT:
         return cast(C, _load_from_hub(wanted, entry, name, data, data_folders(data_dir)))
     if entry is None or entry.kind != made.kind:
-        if not any(sign in name for sign in kind.path_characters) and not is_there(name):
+        if not any(sign in name for sign in kind.path_characters) and not path_exists(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]
             hint = did_you_mean(name, names) or tr(
                 "; {known}: {names}; or {path}",

@@ -64,7 +64,7 @@ class TextCorpus(Corpus):
             raise InputError(problem)
         overlap, overlap_lines = self.overlap_report()
         characters = {split: part.length for split, part in splits.items()}
-        words = {split: part.sizes.words for split, part in splits.items()}
+        words = {split: part.text_sizes.words for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
         record = {"characters": characters, "words": words, "vocabulary": size}
@@ -160,7 +160,7 @@ def read_source(source: sources.Source, data: DataConfig, name: str, version: st
     return TextCorpus(name, version, origin, {split: found[split] for split in SPLIT_ALIASES if split in found})
 
 
-def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
+def load_official_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
     """Read a corpus whose official splits are files of a folder: training, validation and test, in the entry's order.
     `validation_fraction` and `test_fraction` change nothing.
     """
@@ -184,6 +184,6 @@ TEXT = CorpusKind(
     offline_hint=tr("playlets needs no download"),
     accepts_path=lambda corpus: True,
     load_path=load_path,
-    named_loaders={"playlets": load_playlets, "wikitext-2": load_splits, "ptb": load_splits},
+    named_loaders={"playlets": load_playlets, "wikitext-2": load_official_splits, "ptb": load_official_splits},
     make_portable=sources.make_absolute,
 )

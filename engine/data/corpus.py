@@ -154,7 +154,7 @@ class CorpusEntry:
         return tr("pairs, {languages}", languages=direction(self.languages))
 
     @property
-    def most_bytes(self) -> int:
+    def max_download_bytes(self) -> int:
         """The most bytes that a download of its files may take."""
         return sum(remote.max_bytes for remote in self.remotes)
 
@@ -233,7 +233,7 @@ class CorpusKind(Generic[C]):
     preset: str = ""  # a preset that can train on any corpus of this kind
     # Makes a path mean the same from any folder.
     make_portable: Callable[[str], str] = lambda path: (
-        str(Path(path).expanduser().resolve()) if is_there(path) else path
+        str(Path(path).expanduser().resolve()) if path_exists(path) else path
     )
 
 
@@ -252,7 +252,7 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  (False where a folder's name is too long, or none at all)
 
 
-def is_there(name: str) -> bool:
+def path_exists(name: str) -> bool:
     try:
         return Path(name).expanduser().exists()
     except (OSError, ValueError, RuntimeError):  # too long, a zero byte, ~nobody

@@ -67,7 +67,7 @@ def fetch(
     if target.is_file():
         there = sha256_of(target)
         if there == (expected or there):
-            _record(remote, target, there)
+            _record_sha256(remote, target, there)
             return target
     part = target.with_name(target.name + ".part")
     try:
@@ -119,7 +119,7 @@ def fetch(
             )
             raise InputError(problem)
         part.replace(target)
-        _record(remote, target, found)
+        _record_sha256(remote, target, found)
     except urllib.error.HTTPError as error:
         problem = tr(
             "{url}: the server answered {code}; {by_hand}",
@@ -212,7 +212,7 @@ def recorded_sha256(target: Path) -> str | None:
     return words[0] if words and len(words[0]) == 64 and set(words[0]) <= set("0123456789abcdef") else None
 
 
-def _record(remote: Remote, target: Path, found: str) -> None:
+def _record_sha256(remote: Remote, target: Path, found: str) -> None:
     if remote.sha256 is not None or recorded_sha256(target) == found:
         return
     with contextlib.suppress(OSError):  # a read-only folder; the file itself is enough

@@ -24,7 +24,7 @@ from engine.base.language import tr
 from engine.base.plain_files import read_plain
 from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
-from engine.data.sources import INNER, READERS, Source, group_by_split, is_text, split_of
+from engine.data.sources import INNER, READERS, Source, group_by_split, is_text, split_name
 
 PREFIX = "hf:"
 NAME_PATTERN = re.compile(
@@ -220,7 +220,7 @@ def choose_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
 
 
 def _is_direct(path: PurePosixPath) -> bool:
-    return all(part == INNER or split_of(Path(part)) for part in path.parts[:-1])
+    return all(part == INNER or split_name(Path(part)) for part in path.parts[:-1])
 
 
 def _is_safe_path(name: str) -> bool:

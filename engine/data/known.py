@@ -8,7 +8,7 @@ from engine.config.tasks import CorpusKindName
 from engine.data.corpus import CorpusEntry, Remote
 
 
-def _entries() -> dict[str, CorpusEntry]:
+def _read_entries() -> dict[str, CorpusEntry]:
     found = {}
     for name, row in tomllib.loads(Path(__file__).with_name("corpora.toml").read_text(encoding="utf-8")).items():
         url, files, most = (row.pop(key, usual) for key, usual in (("url", ""), ("files", {}), ("max_bytes", 0)))
@@ -19,7 +19,7 @@ def _entries() -> dict[str, CorpusEntry]:
     return found
 
 
-CORPORA = _entries()
+CORPORA = _read_entries()
 
 
 def kind_by_name(corpus: str) -> CorpusKindName | None:

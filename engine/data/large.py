@@ -46,7 +46,7 @@ class LargeSplit(AnySplit):
         return set(self._characters)
 
     @cached_property
-    def sizes(self) -> TextSizes:
+    def text_sizes(self) -> TextSizes:
         def counted() -> dict[str, int]:
             progress, done = Progress(tr("counting the words in {name}", name=self.source.path.name), self.length), 0
 
@@ -94,7 +94,7 @@ def distinct_characters(text: str) -> set[str]:
 
 
 def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
-    lengths = _lengths(source)
+    lengths = _count_characters(source)
     progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
     rest = training_part(source.files)
     found: dict[str, dict[str, Any]] = {}
@@ -119,7 +119,7 @@ def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
     return {split: found[split] for split in ("train", "validation", "test") if split in found}
 
 
-def _lengths(source: Source) -> dict[str, int]:
+def _count_characters(source: Source) -> dict[str, int]:
     """Return the number of characters of each part."""
     progress = Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes)
     found, done = dict[str, int](), 0

@@ -42,7 +42,7 @@ class Batch:
     def inputs(self) -> "tuple[Tensor | Positions, ...]":
         return self.texts if self.source_positions is None else (*self.texts, self.source_positions)
 
-    def pieces(self, how_many: int) -> Iterator["Batch"]:
+    def chunk(self, how_many: int) -> Iterator["Batch"]:
         """Yield the same rows in several smaller batches, none of them empty."""
         none = [None] * how_many
         places: Sequence[Positions | None] = none
@@ -218,7 +218,7 @@ class JoinedPairs(Objective):
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         rows, read = windows.cpu().numpy(), self.window // 2
         ended = [np.append(row, self.end) for row in rows[:, read:]]
-        return joined_rows(list(rows[:, :read]), ended, self.start, self.pad, windows.device)
+        return joined_batch(list(rows[:, :read]), ended, self.start, self.pad, windows.device)
 
 
 def pair_objective(config: RunConfig, vocab_size: int) -> Objective:
@@ -310,7 +310,7 @@ class SpanCorruption(CorruptionObjective):
         lengths = np.array([len(document) for document in documents], dtype=np.int64)
         starts, sizes = (part.tolist() for part in self.draw(lengths, self.fraction, generator))
         rows = [move_span_to_end(*span, self.mask) for span in zip(documents, starts, sizes, strict=True)]
-        return shifted_rows(rows, [0] * len(rows), self.pad, device)
+        return shifted_batch(rows, [0] * len(rows), self.pad, device)
 
     def gap_prompt(self, parts: Sequence[Tokens]) -> TokenPrompt:
         prefix, suffix = parts
@@ -387,7 +387,7 @@ class QuestionAnswer(Objective):
         ended = [np.append(answer, self.mask) for answer in answers]
         if self.conditional:
             return source_target_batch(questions, ended, self.mask, self.pad, device)
-        return joined_rows(questions, ended, self.mask, self.pad, device, before=1)
+        return joined_batch(questions, ended, self.mask, self.pad, device, before=1)
 
     def make_prompt(self, question: Tokens) -> TokenPrompt:
         """`question ⁇`; the answer ends with ⁇."""
@@ -423,7 +423,7 @@ class Classification(Objective):
         return self.class_batch(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
 
 
-def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: AnyDevice) -> Batch:
+def shifted_batch(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: AnyDevice) -> Batch:
     """Return a batch in which each token of a row is predicted from those before it; the first `given` targets of each
     row are not scored. Padding stands on the right, where a causal decoder never looks: it needs no positions.
     """
@@ -432,13 +432,13 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
     return Batch(copy_to_device(tokens, device), copy_to_device(targets, device), int((targets != IGNORED).sum()))
 
 
-def joined_rows(
+def joined_batch(
     given: Sequence[Tokens], written: Sequence[Tokens], mark: int, pad: int, device: AnyDevice, *, before: int = 0
 ) -> Batch:
     """Return a batch of `given mark written` rows. What follows the mark is scored, and `before` tokens up to it."""
     between = np.array([mark], dtype=np.int64)
     rows = [np.concatenate((first, between, second)) for first, second in zip(given, written, strict=True)]
-    return shifted_rows(rows, [len(first) - before for first in given], pad, device)
+    return shifted_batch(rows, [len(first) - before for first in given], pad, device)
 
 
 def source_target_batch(

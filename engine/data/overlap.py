@@ -189,7 +189,7 @@ def text_overlap(
         pieces = documents.pass_through(pieces, documents.look_up)
     else:  # one text without documents
         documents.known.clear()
-    found = _overlap("text", split, *_find_passages(held_out.encode("utf-8", "surrogatepass"), pieces))
+    found = _make_overlap("text", split, *_find_passages(held_out.encode("utf-8", "surrogatepass"), pieces))
     return found and replace(
         found,
         example=found.example or documents.example or lines.example,
@@ -214,7 +214,7 @@ def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
             if text in known:
                 seen[start : start + len(raw)] = True
             start += len(raw)
-    found, asked = _overlap("documents", split, looked_at, seen), set(filter(_is_long_enough, alone))
+    found, asked = _make_overlap("documents", split, looked_at, seen), set(filter(_is_long_enough, alone))
     return found and replace(found, documents=len(asked), documents_seen=len(asked & known))
 
 
@@ -351,7 +351,7 @@ def _find_passages(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArra
     return held_out, np.cumsum(edges[:-1]) > 0
 
 
-def _overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overlap | None:
+def _make_overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overlap | None:
     if not text:
         return None
     count = int(seen.sum())

@@ -30,7 +30,7 @@ from engine.data.objectives import (
     Objective,
     QuestionAnswer,
     TokenOrigins,
-    joined_rows,
+    joined_batch,
     number_tokens,
     origins_in_target,
     source_target_batch,
@@ -124,11 +124,11 @@ class BucketedBatches(ABC):
         batches: list[Counts] = []
         for start in range(0, len(order), pool):
             rows = order[start : start + pool]
-            batches += self._cut(rows[np.lexsort((sums[rows], longest[rows]))], longest)
+            batches += self._cut_batches(rows[np.lexsort((sums[rows], longest[rows]))], longest)
         self._plans[epoch] = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
         return self._plans[epoch]
 
-    def _cut(self, rows: Counts, longest: Counts) -> list[Counts]:
+    def _cut_batches(self, rows: Counts, longest: Counts) -> list[Counts]:
         if self._budget is None:
             return [rows[i : i + self._size] for i in range(0, len(rows), self._size)]
         cuts, first = [0], 0
@@ -203,7 +203,7 @@ def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: AnyDevice = "
         for rows, end in ((pairs.sources, special.source.end), (pairs.targets, special.target.end))
     )
     if joined:
-        return joined_rows(pairs.sources, targets, special.target.start, special.target.pad, device)
+        return joined_batch(pairs.sources, targets, special.target.start, special.target.pad, device)
     return source_target_batch(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
 
 

@@ -24,7 +24,7 @@ from typing import IO
 from engine.base.errors import InputError, comma_separated, did_you_mean, invalid_path_error, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_plain
-from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, is_there
+from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 
 DEFAULT_FIELD = "text"  # the field that is read if none is named
 BLOCK = 1 << 20  # bytes, and about the characters of a piece
@@ -82,15 +82,15 @@ class Source:
 def split_field(corpus: str) -> tuple[str, str | None]:
     """`"data.jsonl:story"` → `("data.jsonl", "story")`; an existing path with a colon is taken as it is."""
     base, mark, field = corpus.rpartition(":")
-    if not mark or not field or any(sign in field for sign in "/\\") or is_there(corpus):
+    if not mark or not field or any(sign in field for sign in "/\\") or path_exists(corpus):
         return corpus, None
-    return (base, field) if is_there(base) or _suffix(Path(base)) in READERS else (corpus, None)
+    return (base, field) if path_exists(base) or _suffix(Path(base)) in READERS else (corpus, None)
 
 
 def make_absolute(corpus: str) -> str:
     """Return a path made absolute, with its field; a name that no file has stays as it is."""
     base, field = split_field(corpus)
-    found = str(Path(base).expanduser().resolve()) if is_there(base) else base
+    found = str(Path(base).expanduser().resolve()) if path_exists(base) else base
     return found if field is None else f"{found}:{field}"
 
 
@@ -98,7 +98,7 @@ def is_text_folder(corpus: str) -> bool:
     """Return whether a path is a folder that has texts in it."""
     base = Path(split_field(corpus)[0]).expanduser()
     try:
-        return base.is_dir() and any(map(is_text, _files(base)))
+        return base.is_dir() and any(map(is_text, _list_files(base)))
     except InputError:  # too many files
         return False
 
@@ -112,7 +112,7 @@ def find_source(corpus: str) -> Source:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(corpus, error) from None
     if not there:
-        raise _unreadable(path, FileNotFoundError(2, "No such file or directory"))
+        raise _unreadable_error(path, FileNotFoundError(2, "No such file or directory"))
     if not path.is_dir():
         if not path.is_file():
             raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
@@ -124,7 +124,7 @@ def find_source(corpus: str) -> Source:
             )
             raise InputError(problem)
         return Source(path, field, {"": (path.resolve(),)})
-    return Source(path, field, group_by_split(path, _files(path)))
+    return Source(path, field, group_by_split(path, _list_files(path)))
 
 
 def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
@@ -144,7 +144,7 @@ def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...
         raise InputError(tr("corpus {folder}: no text in this folder (looked for {kinds})", folder=folder, kinds=kinds))
     by_split: dict[str, list[Path]] = {}
     for file in files:
-        by_split.setdefault(split_of(file.relative_to(folder)), []).append(file.resolve())
+        by_split.setdefault(split_name(file.relative_to(folder)), []).append(file.resolve())
     if by_split.keys() == {""}:
         return {"": tuple(by_split[""])}
     if "" in by_split and "train" not in by_split:
@@ -164,7 +164,7 @@ def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...
     return {split: tuple(by_split[split]) for split in SPLIT_ALIASES if split in by_split}
 
 
-def split_of(path: Path) -> str:
+def split_name(path: Path) -> str:
     """Return the split that a file's name, or its folder's, has as a word; "" if none."""
     for part in reversed(path.parts):
         words = re.split("[^a-z]+", part.lower())
@@ -174,13 +174,13 @@ def split_of(path: Path) -> str:
     return ""
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     """Return the files of a folder in order of their paths, hidden ones left out."""
     found: list[Path] = []
     for place, folders, names in os.walk(folder):
         inner = Path(place)
         deep = len(inner.relative_to(folder).parts)
-        folders[:] = [name for name in folders if deep < MAX_DEPTH and (name == INNER or split_of(Path(name)))]
+        folders[:] = [name for name in folders if deep < MAX_DEPTH and (name == INNER or split_name(Path(name)))]
         found += [inner / name for name in sorted(names) if not name.startswith(".")]
         if len(found) > MOST_FILES:
             problem = tr(
@@ -212,9 +212,9 @@ def read_documents(path: Path, field: str | None, *, lines: bool = False) -> Ite
     `InputError`: with the file and its line or row.
     """
     reader, where = READERS.get(_suffix(path)), str(path)[:200]
-    with _opened(path) as file:
+    with _open(path) as file:
         if reader is None:
-            yield _text(file, where)
+            yield _read_text(file, where)
             return
         for document in reader(file, where, field):
             if lines:
@@ -236,19 +236,19 @@ def _mark_last(found: Iterable[DocumentParts]) -> Iterator[tuple[str, bool]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[IO[bytes]]:
     try:
         with open_plain(path) as file:
             yield file
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def _unreadable_error(path: Path, error: Exception) -> InputError:
     return InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=reason(error)))
 
 
-def _text(file: IO[bytes], where: str) -> Iterator[str]:
+def _read_text(file: IO[bytes], where: str) -> Iterator[str]:
     """Yield the characters of a text file, line endings as they are, without a byte-order mark."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     at, begun = 0, False
@@ -275,7 +275,7 @@ def _text(file: IO[bytes], where: str) -> Iterator[str]:
             return
 
 
-def _jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+def _read_jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
     number = 0
     while raw := file.readline(LONGEST_LINE):
         number += 1
@@ -290,21 +290,21 @@ def _jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
             raise _row_error(where, number, tr("not a JSON object; each line must be one"))
         field = field or _choose_field([name for name, value in row.items() if isinstance(value, str)], where)
         if field not in row:
-            raise _no_field(where, number, field, [str(name) for name in row])
+            raise _no_field_error(where, number, field, [str(name) for name in row])
         text = row[field]
         if text is not None and not isinstance(text, str):
             raise _row_error(where, number, tr("field {field!r} is not text", field=field[:40]))
         yield _refuse_surrogates(text or "", where, number)
 
 
-def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+def _read_csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
     csv.field_size_limit(LONGEST_LINE)
     rows = csv.reader(codecs.getreader("utf-8-sig")(file), strict=True)
     try:
         header = next(rows, [])
         field = field or _choose_field(header, where)
         if header.count(field) != 1:
-            raise _no_field(where, 1, field, header)
+            raise _no_field_error(where, 1, field, header)
         place = header.index(field)
         for row in rows:
             if row and len(row) != len(header):
@@ -317,7 +317,7 @@ def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         raise _row_error(where, rows.line_num, tr("not a CSV row: {error}", error=error)) from None
 
 
-def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+def _read_parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
     try:
         import pyarrow as arrow  # an extra
         from pyarrow import parquet
@@ -334,7 +334,7 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         ]
         field = field or _choose_field(texts, where)
         if field not in texts:
-            raise _no_field(where, 1, field, texts)
+            raise _no_field_error(where, 1, field, texts)
         for rows in table.iter_batches(batch_size=ROWS, columns=[field]):
             for text in rows.column(0):
                 number += 1
@@ -346,7 +346,7 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         raise InputError(tr("corpus {path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
 
 
-READERS: dict[str, Reader] = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}
+READERS: dict[str, Reader] = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
 
 
 def _choose_field(texts: list[str], where: str) -> str:
@@ -367,7 +367,7 @@ def _choose_field(texts: list[str], where: str) -> str:
     raise InputError(problem)
 
 
-def _no_field(where: str, number: int, field: str, names: list[str]) -> InputError:
+def _no_field_error(where: str, number: int, field: str, names: list[str]) -> InputError:
     listed = comma_separated(name[:40] for name in names[:8])
     hint = did_you_mean(field, names[:1000]) or tr("; the fields are {names}", names=listed)
     return _row_error(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))

@@ -61,7 +61,7 @@ class AnySplit(ABC):
         return set(self.text)
 
     @cached_property
-    def sizes(self) -> TextSizes:
+    def text_sizes(self) -> TextSizes:
         return sizes_of_pieces(self.pieces())
 
     @cached_property

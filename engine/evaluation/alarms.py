@@ -259,7 +259,9 @@ def check_curves(
     if not scored:
         return None
     found = (
-        _check_divergence(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
+        _check_divergence(trained)
+        or _check_overfit(scored)
+        or (_check_still_falling(scored, trained) if when == "after" else None)
     )
     badge, value, why = found or (OK, 0.0, english("the curves look normal"))
     return Verdict("curve", when, step, badge, value, why)
@@ -277,7 +279,7 @@ def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str
     means = [statistics.fmean(loss for _, loss in block) for block in blocks]
     lowest, last = min(means), means[-1]
     best = blocks[means.index(lowest)]
-    noise = SIGNIFICANCE_OF_MANY * _error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
+    noise = SIGNIFICANCE_OF_MANY * _standard_error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
     if last - lowest <= max(DIVERGED_RISE[0] * lowest, DIVERGED_RISE[1], noise):
         return None
     at = best[-1][0]
@@ -291,7 +293,7 @@ def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str
     return DIVERGED, last - lowest, why
 
 
-def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+def _check_overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     best, (_, last) = min(range(len(scored)), key=lambda i: scored[i][1]), scored[-1]
     at, lowest = scored[best]
     since = [loss for _, loss in scored[best + 1 :]]
@@ -309,7 +311,9 @@ def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     return OVERFIT, last - lowest, why
 
 
-def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+def _check_still_falling(
+    scored: list[tuple[int, float]], trained: list[tuple[int, float]]
+) -> tuple[str, float, str] | None:
     fall, name, last = _last_tenth(scored), "validation", scored[-1][1]
     if fall is None:
         fall, name = _last_tenth_trained(trained), "training"
@@ -342,9 +346,9 @@ def _last_tenth_trained(trained: list[tuple[int, float]]) -> float | None:
         before = [loss for step, loss in trained if 1.0 - 2.0 * width < step / end <= 1.0 - width]
         if min(len(newest), len(before)) >= MIN_WINDOW_RECORDS:
             fall = statistics.fmean(before) - statistics.fmean(newest)
-            return fall * 0.1 / width if fall > SIGNIFICANCE * _error(newest, before) else 0.0
+            return fall * 0.1 / width if fall > SIGNIFICANCE * _standard_error(newest, before) else 0.0
     return None
 
 
-def _error(*parts: list[float]) -> float:
+def _standard_error(*parts: list[float]) -> float:
     return math.hypot(*(statistics.stdev(part) / len(part) ** 0.5 for part in parts))

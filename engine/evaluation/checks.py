@@ -41,7 +41,7 @@ SHARE = {"before": 1.0, "evaluation": 0.1, "after": 1.0}
 
 
 @contextmanager
-def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
+def _set_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
     """Set a mode, then restore the previous one; torch's random state is preserved."""
     before = model.training
     devices = [p.device for p in model.parameters() if p.device.type == "cuda"][:1]
@@ -192,7 +192,7 @@ def _probe_both_modes(
     """
     worst = 0.0
     for probe, trains in ((scoring, False), (training, True)):
-        with _mode(model, training=trains), torch.inference_mode(not trains):
+        with _set_mode(model, training=trains), torch.inference_mode(not trains):
             while True:
                 try:
                     worst = _max_or_nan(worst, probe(at_once=rows))
@@ -242,7 +242,7 @@ def leak_probe(
         affordable = _affordable_positions(model, objective.window, kind, share)
         own = examples.repeat(-(-wanted // len(examples)), 1)[:affordable]
         own = own[: _rows_that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
-        with _mode(model, training=False):
+        with _set_mode(model, training=False):
             change = hidden_leak(model, objective, examples, vocab_size, step)
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
         found, at_once = _probe_both_modes(model, hidden, hidden, len(own))
@@ -250,13 +250,13 @@ def leak_probe(
         clean = english("the model does not see what is hidden")
     else:
         for batch, where in _make_examples(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
-            single = list(batch.pieces(len(batch.tokens)))
+            single = list(batch.chunk(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable_positions(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
             at_once = _rows_that_fit(model, length - 1, vocab_size, min(wanted, affordable))
             again = list(itertools.islice(itertools.cycle(tried), max(at_once, len(tried)))) if tried else []
-            with _mode(model, training=False):
+            with _set_mode(model, training=False):
                 few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
                 gradient = _max_or_nan(gradient, gradient_leak(model, batch, where, few))
                 change = _max_or_nan(change, perturbation_leak(model, single[0], where, tried, vocab_size, step))
@@ -312,7 +312,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     """
     length = min(ORDER_CHECK_LENGTH, model.config.context_length, model.config.source_tokens)
     # A stack whose layers all have none need not tell order.
-    placed = [stack for stack in model.stacks if _positions(stack) != ["none"]]
+    placed = [stack for stack in model.stacks if _position_schemes(stack) != ["none"]]
     if not placed or length < 3 or vocab_size < 2:
         return None
     copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
@@ -325,8 +325,8 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     swapped[:2] = torch.tensor([1, 0])
     with torch.no_grad():
         moved = []
-        for stack in (stack for stack in copy.stacks if _positions(stack) != ["none"]):
-            before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
+        for stack in (stack for stack in copy.stacks if _position_schemes(stack) != ["none"]):
+            before, after = (_hidden_states(copy, stack, text) for text in (tokens, tokens[:, swapped]))
             moved.append(relative_change(before[:, swapped], after))
     schemes = " and ".join(name for name in model.config.positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
@@ -340,7 +340,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     return Verdict("order", "before", 0, NO_ORDER, min(moved), why)
 
 
-def _positions(stack: Stack) -> list[str]:
+def _position_schemes(stack: Stack) -> list[str]:
     return list(dict.fromkeys(kind.position for kind, _ in stack.config.layer_kinds(len(stack.layers))))
 
 
@@ -356,7 +356,7 @@ def randomize_weights(model: Network) -> None:
             weight.add_((0.1 * drawn).to(weight))  # gains and biases
 
 
-def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
+def _hidden_states(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
     at, x = Positions.consecutive(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
     if not model.reads_source or stack is not model.stacks[-1]:
         return stack.run_layers(x, at)

@@ -73,7 +73,7 @@ class TargetScores:
         return self.total / math.log(2) / max(1, n_characters)
 
 
-def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+def confusion_matrix(truth: NDArray[np.int64], found: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
     """Return (C, C) how many texts of a class [row] were put into each class [column]."""
     return np.bincount(truth * n_classes + found, minlength=n_classes**2).reshape(n_classes, n_classes)
 

@@ -114,7 +114,7 @@ def score_translations(
     from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
 
     chrf = CHRF()
-    shown, expected = _lines(outputs), _lines(references)
+    shown, expected = _single_lines(outputs), _single_lines(references)
     corpus_chrf = chrf.corpus_score(shown, [expected])
     targets = [language or language_of(source) for source in sources]
     apart, signatures = {}, {}
@@ -184,8 +184,8 @@ def paired_bootstrap(
     from sacrebleu import BLEU
     from sacrebleu.significance import PairedTest, Result
 
-    bleu = BLEU(force=True, references=[_lines(references)], tokenize=bleu_tokenizer(language))
-    systems: list[tuple[str, Sequence[str]]] = [("baseline", _lines(baseline)), ("ours", _lines(ours))]
+    bleu = BLEU(force=True, references=[_single_lines(references)], tokenize=bleu_tokenizer(language))
+    systems: list[tuple[str, Sequence[str]]] = [("baseline", _single_lines(baseline)), ("ours", _single_lines(ours))]
     test = PairedTest(systems, {"BLEU": bleu}, references=None, test_type="bs", n_samples=SAMPLES)
     signatures, results = test()
     before, after = results["BLEU"]
@@ -200,6 +200,6 @@ def paired_bootstrap(
     )
 
 
-def _lines(texts: Sequence[str]) -> list[str]:
+def _single_lines(texts: Sequence[str]) -> list[str]:
     """Return texts as single lines of a file: a model may write line breaks."""
     return [text.replace("\n", " ") for text in texts]

@@ -17,8 +17,8 @@ from engine.base.language import tr
 from engine.config.schema import RunConfig
 from engine.data.objectives import QuestionAnswer, TokenPrompt
 from engine.data.tokenizers import Tokenizer
-from engine.generation.beam import Hypothesis, SentenceBeam, search
-from engine.generation.sampling import SampledToken, Sampling, stream
+from engine.generation.beam import Hypothesis, SentenceBeam, beam_search
+from engine.generation.sampling import SampledToken, Sampling, stream_tokens
 from engine.model.decoding import Predictor
 from engine.model.transformer import Network, evaluating
 
@@ -71,8 +71,8 @@ def sample_answer(
     context, device = model.config.context_length, next(model.parameters()).device
     tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed_tokens(prompt, allowed, device)
     most = min(most, context - len(prompt.tokens) + 1)
-    predictor = _predictor(model, [prompt], device)
-    yield from stream(
+    predictor = _make_predictor(model, [prompt], device)
+    yield from stream_tokens(
         predictor, tokens, most, how, seed, context=context, allowed=open_, end=prompt.end, alternatives=alternatives
     )
 
@@ -109,11 +109,11 @@ def _search(
     limit = min(most, model.config.context_length - pending.shape[1] + 1)
     sentences = [SentenceBeam(beam, beam, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
-        predictor = _predictor(model, prompts, device)
-        return search(predictor, pending, sentences, _allowed_tokens(first, allowed, device), between)
+        predictor = _make_predictor(model, prompts, device)
+        return beam_search(predictor, pending, sentences, _allowed_tokens(first, allowed, device), between)
 
 
-def _predictor(model: Network, prompts: Sequence[TokenPrompt], device: torch.device) -> Predictor:
+def _make_predictor(model: Network, prompts: Sequence[TokenPrompt], device: torch.device) -> Predictor:
     sources = [prompt.source for prompt in prompts if prompt.source is not None]
     return Predictor(model, torch.from_numpy(np.stack(sources)).to(device) if sources else None)
 

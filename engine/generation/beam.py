@@ -94,19 +94,19 @@ class SentenceBeam:
         for total, parent, token, log_probability in ranked[: self.beam - len(self.done)]:
             old, chance = before[parent], math.exp(log_probability)
             if token == self.end:
-                self._keep(Hypothesis(old.tokens, old.chances, chance, total))
+                self._finish(Hypothesis(old.tokens, old.chances, chance, total))
             else:
                 self.live.append(Hypothesis((*old.tokens, token), (*old.chances, chance), None, total))
                 moves.append((parent, token))
         if self.live and len(self.live[0].tokens) == self.limit:
             for live in self.live:
-                self._keep(live)
+                self._finish(live)
             self.live = []
         if self._is_settled():
             self.live = []
         return moves if self.live else []
 
-    def _keep(self, done: Hypothesis) -> None:
+    def _finish(self, done: Hypothesis) -> None:
         score = done.log_probability / self.penalty(len(done.tokens) + done.finished)
         self.done.append(replace(done, score=score))
         self.done.sort(key=lambda hypothesis: -hypothesis.score)  # stable: ties go to the one finished first
@@ -155,7 +155,7 @@ def _stable_topk(scores: Tensor, k: int) -> Tensor:
     return places.gather(-1, scores.gather(-1, places).sort(dim=-1, descending=True, stable=True).indices)
 
 
-def search(
+def beam_search(
     predictor: Predictor,
     prompts: Tensor,
     sentences: Sequence[SentenceBeam],
@@ -245,6 +245,6 @@ def translate_batch(
     open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
     with evaluating(model):
         if not model.reads_source:
-            return search(Predictor(model), source, sentences, open_, between)
+            return beam_search(Predictor(model), source, sentences, open_, between)
         predictor = Predictor(model, source, source_at)
-        return search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)
+        return beam_search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)

@@ -20,7 +20,7 @@ def encode_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) 
     """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
     unknown = Classification(config, tokenizer.vocab_size).unknown
     texts = apply_case(config, texts)
-    found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_known(texts, unknown)]
+    found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_with_unknown(texts, unknown)]
     if any(not len(tokens) for tokens in found):
         raise InputError(tr("an empty text has no class; enter at least one word"))
     return found

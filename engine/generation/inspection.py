@@ -34,7 +34,7 @@ def attention_kinds(model: Network) -> tuple[str, ...]:
     return ATTENTION_KINDS if model.reads_source else ("self",)
 
 
-def attentions(model: Network, which: str = "self") -> list[AnyAttention]:
+def attention_layers(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in attention_kinds(model):
         problem = tr(
@@ -55,7 +55,7 @@ def head_attention(
     in an encoder-decoder what the decoder reads, with a `source` (S,). `which` is of `PLACES`. `InputError`: no such
     layer, head or kind of attention, or it has no weights.
     """
-    parts = attentions(model, which)
+    parts = attention_layers(model, which)
     if not 0 <= layer < len(parts):
         raise InputError(tr("layer {layer}: this network has layers 1 to {n}", layer=layer + 1, n=len(parts)))
     part = parts[layer]
@@ -64,7 +64,7 @@ def head_attention(
     if not 0 <= head < part.n_heads:
         raise InputError(tr("head {head}: each layer has heads 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
     seen: list[AttentionCall] = []
-    with evaluating(model), _observing(part, seen.append):
+    with evaluating(model), _observe(part, seen.append):
         model.logits(tokens[None], None if source is None else source[None])
         call = seen[-1]
         bias = call.scheme.bias(call.q_at.index, call.k_at.index)
@@ -73,7 +73,7 @@ def head_attention(
 
 
 @contextmanager
-def _observing(part: AnyAttention, observe: Observe) -> Iterator[None]:
+def _observe(part: AnyAttention, observe: Observe) -> Iterator[None]:
     part.observe = observe
     try:
         yield
@@ -84,6 +84,6 @@ def _observing(part: AnyAttention, observe: Observe) -> Iterator[None]:
 @contextmanager
 def record_cross_attention(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
     """Collect a decoder layer's cross-attention weights, (B, H, Tq, Tk) per decoder call inside the context."""
-    part, weights = attentions(model, "cross")[layer], list[Tensor]()
-    with _observing(part, lambda call: weights.append(attention_weights(call))):
+    part, weights = attention_layers(model, "cross")[layer], list[Tensor]()
+    with _observe(part, lambda call: weights.append(attention_weights(call))):
         yield weights

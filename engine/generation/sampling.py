@@ -161,7 +161,7 @@ def stream_batch(
     return generate(predictor, prompts, length, choose, context=context, restarts=how.overflow == "restart")
 
 
-def stream(
+def stream_tokens(
     predictor: Predictor,
     prompt: Tensor,
     length: int,
@@ -211,10 +211,12 @@ def sample_text(
         how = replace(how, overflow="stop")
     allowed = None if vocab_size == model.vocab_size else torch.arange(vocab_size, device=ids.device)
     predictor = Predictor(model, source)
-    yield from stream(predictor, ids, length, how, seed, context=context, allowed=allowed, alternatives=alternatives)
+    yield from stream_tokens(
+        predictor, ids, length, how, seed, context=context, allowed=allowed, alternatives=alternatives
+    )
 
 
-def fill(
+def fill_gaps(
     model: Network, vocab_size: int, ids: Tensor, gaps: Tensor, how: Sampling, seed: int, alternatives: int = 0
 ) -> tuple[Tensor, list[SampledToken]]:
     """Fill the gaps (T,) of a text (T,), all at once, with a model of the objective `masked` in evaluation mode; return

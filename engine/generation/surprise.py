@@ -47,7 +47,7 @@ class Surprise:
     stride: int
 
 
-def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int = 0) -> Surprise:
+def text_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int = 0) -> Surprise:
     """Return how surprised a model is by each token of a text (T,).
 
     For a model with a source, its objective makes source and target of the text. `alternatives` is K. `InputError`: it

@@ -46,7 +46,7 @@ class Translator:
 
     def __init__(self, model: Network, tokenizer: AnyTokenizer, config: RunConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
-        self.special = both_specials(tokenizer)
+        self.special = pair_special_tokens(tokenizer)
         self.target_language = ""  # the language to translate to, if there are several; "" for the first
 
     def encode(self, sentences: Sequence[str]) -> list[NDArray[np.int64]]:
@@ -55,7 +55,7 @@ class Translator:
         """
         known = self.tokenizer.source
         tagged = known.add_language_tags(sentences, self.target_language)
-        sources = [self._cut(source) for source in known.encode_all(tagged)]
+        sources = [self._truncate(source) for source in known.encode_all(tagged)]
         for source in sources:
             if len(source) > MAX_SENTENCE_TOKENS:
                 problem = tr(
@@ -82,7 +82,7 @@ class Translator:
         called between steps and may raise to stop. A learned position table and a decoder's context truncate longer
         sources.
         """
-        sources = [self._cut(source) for source in sources]
+        sources = [self._truncate(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
         out: list[list[TranslatedText]] = [[] for _ in sources]
         device = next(self.model.parameters()).device
@@ -137,7 +137,7 @@ class Translator:
             return TokenPrompt(np.append(source, start), end)
         return TokenPrompt(np.array([start]), end, np.append(source, self.special.source.end))
 
-    def pieces(self, sentence: str) -> list[str]:
+    def source_pieces(self, sentence: str) -> list[str]:
         return [self.tokenizer.source.decode([token]) for token in self.encode([sentence])[0]]
 
     def max_length(self, source_tokens: int) -> int:
@@ -145,7 +145,7 @@ class Translator:
         room = self.config.model.context_length + (0 if self.model.reads_source else 1 - source_tokens)
         return min(room, LENGTH_LIMIT[0] * source_tokens + LENGTH_LIMIT[1])
 
-    def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _truncate(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         positions = self.model.stacks[0].positions.longest
         source = source[: self.config.task.longest_source(self.config)]
         if not self.model.reads_source:
@@ -161,5 +161,5 @@ class Translator:
             yield from (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
 
 
-def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
+def pair_special_tokens(tokenizer: AnyTokenizer) -> BothSpecials:
     return BothSpecials(*map(Specials.numbered_from, (tokenizer.source.vocab_size, tokenizer.vocab_size)))

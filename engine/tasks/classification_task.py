@@ -15,14 +15,14 @@ from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import UNK
 from engine.config.toml import resolve_config
-from engine.data.baselines import class_loss, naive_bayes
+from engine.data.baselines import class_prior_loss, naive_bayes
 from engine.data.labelled.by_path import read_labelled
 from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
 from engine.data.objectives import Classification
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import LabelledBatches
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, cached_bpe
 from engine.generation.classifying import apply_case, encode_texts
 from engine.runs.records import BestReaderScores, DataFacts, MajorityFacts, ProbeFacts
 from engine.runs.verdict import Verdict
@@ -91,8 +91,8 @@ class ClassificationTask(Task):
 
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)
-        train, held_out = (self._classes(split) for split in ("train", "validation"))
-        answer, right, of = corpus.majority("validation")
+        train, held_out = (self._class_ids(split) for split in ("train", "validation"))
+        answer, right, of = corpus.majority_baseline("validation")
         words = self.bag_of_words_accuracy("validation")
         reader = corpus.reader_accuracies.get("validation")
         ordered = int(np.isin(held_out, corpus.order_only_classes).sum())
@@ -120,7 +120,7 @@ class ClassificationTask(Task):
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
-            unigram=class_loss(train, held_out, n),
+            unigram=class_prior_loss(train, held_out, n),
             majority=MajorityFacts.create(answer=answer, right=right, of=of, score="accuracy"),
             classes=corpus.classes,
             bag_of_words=words,
@@ -136,9 +136,11 @@ class ClassificationTask(Task):
         """Return the accuracy of naive Bayes on the words of a split, without case, whatever the tokens are."""
         texts = {name: [text.casefold() for text in self.corpus.splits[name].texts] for name in ("train", split)}
         words = WordTokenizer.from_texts(texts["train"])
-        train, held_out = ([ids[ids >= 0] for ids in words.encode_known(texts[name], -1)] for name in ("train", split))
-        found = naive_bayes(train, self._classes("train"), held_out, words.vocab_size, len(self.corpus.classes))
-        return float((found == self._classes(split)).mean())
+        train, held_out = (
+            [ids[ids >= 0] for ids in words.encode_with_unknown(texts[name], -1)] for name in ("train", split)
+        )
+        found = naive_bayes(train, self._class_ids("train"), held_out, words.vocab_size, len(self.corpus.classes))
+        return float((found == self._class_ids(split)).mean())
 
     def batches(self, config: RunConfig, device: torch.device) -> LabelledBatches:
         objective = Classification(config, self.vocab_size)
@@ -153,7 +155,7 @@ class ClassificationTask(Task):
         held_out = self.corpus.splits["validation"]
         return class_sampler(config, self.tokenizer, held_out.texts, held_out.classes, self.corpus.classes)
 
-    def _classes(self, split: str) -> NDArray[np.int64]:
+    def _class_ids(self, split: str) -> NDArray[np.int64]:
         return np.array(self.corpus.splits[split].classes, dtype=np.int64)
 
     def _counts(self, config: RunConfig, split: str) -> dict[str, int]:
@@ -175,7 +177,7 @@ def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | 
         require_kind(given, config)
         return given.target
     made: Mapping[str, Any] = {
-        "bpe": lambda: bpe_of(texts, config.data.bpe_size),
+        "bpe": lambda: cached_bpe(texts, config.data.bpe_size),
         "words": lambda: WordTokenizer.from_frequent(texts),
         "characters": lambda: CharacterTokenizer.from_texts(texts),
     }

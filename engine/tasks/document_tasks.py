@@ -21,7 +21,7 @@ from engine.data.objectives import IGNORED, Batch, QuestionAnswer, corruption_ob
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, documents_to_score, questions_to_score
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, cached_bpe
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.tasks.samples import RowSampler, document_sampler, question_sampler
 from engine.tasks.scorers import AnswerScorer, DocumentScorer, RecallPrompt, evaluation_batch
@@ -44,7 +44,7 @@ class _DocumentTask(Task):
         if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
             asked = corpus.questions.get("train", ())
             learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
-            return bpe_of(learned, config.data.bpe_size)
+            return cached_bpe(learned, config.data.bpe_size)
         if given is None:  # the characters or words of all splits
             kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
             return kind.from_texts(corpus.texts())
@@ -76,7 +76,7 @@ class _DocumentTask(Task):
         **more: Any,
     ) -> DataFacts:
         """Return what data.json says of either kind; the count-based losses are those of these batches' targets."""
-        size = config.needed_tokens(self.vocab_size)
+        size = config.min_vocab_size(self.vocab_size)
         return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
@@ -235,7 +235,7 @@ class QuestionTask(_DocumentTask):
 
     def facts(self, config: RunConfig) -> DataFacts:
         # `majority` is what always giving the most frequent answer scores on the validation split.
-        answer, right, of = self.corpus.majority("validation")
+        answer, right, of = self.corpus.majority_baseline("validation")
         objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
         asked = (self.encoded[split] for split in REQUIRED_SPLITS)
         train, held_out = (list(questions_to_score(pairs, objective, rows, "cpu")) for pairs in asked)
@@ -252,7 +252,7 @@ class QuestionTask(_DocumentTask):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
         questions, encoded = self.corpus.questions[split], self.encoded[split]
-        most, majority = self.longest_answer, self.corpus.majority(split)
+        most, majority = self.longest_answer, self.corpus.majority_baseline(split)
         return AnswerScorer(config, questions, encoded, self.tokenizer, device, most, majority)
 
     def sampler(self, config: RunConfig) -> RowSampler:

@@ -22,7 +22,7 @@ from engine.data.rows import lengths_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.classifying import class_probabilities
-from engine.generation.sampling import Sampling, fill, sample_text
+from engine.generation.sampling import Sampling, fill_gaps, sample_text
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
 from engine.runs.records import ModelOutput, Sample
@@ -48,7 +48,7 @@ class TextSampler:
                 ids = self._ids[: self.config.model.context_length].to(device)
                 objective = make_objective(self.config, size)
                 hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
-                filled, _ = fill(model, size, ids, hidden, how, seed)
+                filled, _ = fill_gaps(model, size, ids, hidden, how, seed)
                 prompt = self.tokenizer.decode(torch.where(hidden, size, ids).tolist()).replace("\ufffd", GAP)
                 text, given = self.tokenizer.decode(filled.tolist()), {}
             else:

@@ -40,7 +40,7 @@ from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     PlaceFilter,
     TargetScores,
-    confusion,
+    confusion_matrix,
     excess_over_floor,
     macro_f1,
     nanogpt_loss,
@@ -56,7 +56,7 @@ from engine.evaluation.summaries import copied_share, first_sentence, score_summ
 from engine.evaluation.translation import OutputScores, exact_match, score_translations
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
-from engine.generation.translation import Translator, both_specials
+from engine.generation.translation import Translator, pair_special_tokens
 from engine.model.transformer import Network, evaluating
 from engine.ranks import SINGLE
 from engine.runs.record_version import RECORD_VERSION
@@ -75,7 +75,7 @@ def copyable_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_
     input itself; None if no answer can be copied.
     """
     found_at = token_origins(objective)
-    if found_at is None or config.task.leak(config) is None:
+    if found_at is None or config.task.copy_leak(config) is None:
         return None
     at = torch.arange(found_at.answers.numel())
     sees = [self_attention(kind)(at[:, None], at[None]) for kind, _ in config.model.layer_kinds()]
@@ -264,7 +264,7 @@ class TextScorer(Scorer):
         windows = self.tokens.unfold(0, self.objective.window, self.config.stride).long()
         masks = mask_generator(self.config.evaluation.seed, "evaluation")
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
-        return examples.pieces(-(-len(windows) // evaluation_batch(self.config)))
+        return examples.chunk(-(-len(windows) // evaluation_batch(self.config)))
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores, config = self.token_scores(model, between), self.config
@@ -305,7 +305,7 @@ class TextScorer(Scorer):
     def sizes(self) -> TextSizes:
         """Of the text that is predicted: all but the first token's."""
         first, rest = self._head
-        whole, begun, after = self.split.sizes, sizes_of(first + rest), sizes_of(rest)
+        whole, begun, after = self.split.text_sizes, sizes_of(first + rest), sizes_of(rest)
         return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, after, strict=True)))
 
     @cached_property
@@ -373,7 +373,7 @@ class TextsScorer(Scorer):
         nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in TOKEN_COLUMNS)
         whole = TargetScores(nll, correct, place, apart[0].context, apart[0].stride)
         self._rows = [
-            {"document": number, **self._scored(scores, [text])}
+            {"document": number, **self._text_scores(scores, [text])}
             for number, (scores, text) in enumerate(zip(apart, self.texts, strict=True), start=1)
         ]
         left_out = {"left_out": self.left_out} if self.left_out else {}
@@ -382,7 +382,7 @@ class TextsScorer(Scorer):
             stride=whole.stride,
             documents=len(self.texts),
             **left_out,
-            **self._scored(whole, self.texts),
+            **self._text_scores(whole, self.texts),
             probes={},
             profile=whole.profile(),
         )
@@ -408,11 +408,11 @@ class TextsScorer(Scorer):
         left_out = tr("; {n:,} too short to be scored", n=self.left_out) if self.left_out else ""
         yield tr("documents"), said + left_out
 
-    def _scored(self, scores: TargetScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
+    def _text_scores(self, scores: TargetScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
         more: dict[str, float] = {}
         if self.config.task.continues:
             more = text_measures(scores, texts)
-        whole = sum_sizes(text.split.sizes for text in texts)
+        whole = sum_sizes(text.split.text_sizes for text in texts)
         return {
             "characters": whole.characters,
             "bytes": whole.bytes,
@@ -538,7 +538,7 @@ class TranslationScorer(Scorer):
 
     def batches(self) -> Iterator[Batch]:
         encoded, size = self.split.encoded, evaluation_batch(self.config)
-        special, order = both_specials(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
+        special, order = pair_special_tokens(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
         joined = not self.config.has_source
         for start in range(0, len(order), size):
             yield pair_batch(encoded.select(order[start : start + size]), special, self.device, joined=joined)
@@ -779,9 +779,9 @@ class ClassScorer(Scorer):
         return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
 
     def batches(self) -> Iterator[Batch]:
-        return (batch for _, batch in self._numbered())
+        return (batch for _, batch in self._numbered_batches())
 
-    def _numbered(self) -> Iterator[tuple[list[int], Batch]]:
+    def _numbered_batches(self) -> Iterator[tuple[list[int], Batch]]:
         size = evaluation_batch(self.config)
         return texts_to_score(self.texts, self.truth, self.objective, size, self.device)
 
@@ -789,12 +789,12 @@ class ClassScorer(Scorer):
         truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
         found = np.zeros(len(self.texts), dtype=np.int64)
         with evaluating(model):
-            for rows, batch in self._numbered():
+            for rows, batch in self._numbered_batches():
                 between()
                 log_p = batch.target_logits(model(*batch.inputs))[:, 0].float().log_softmax(-1)
                 nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
                 found[rows] = log_p.argmax(-1).cpu().numpy()
-        loss, counts = math.fsum(nll) / len(nll), confusion(truth, found, len(self.names))
+        loss, counts = math.fsum(nll) / len(nll), confusion_matrix(truth, found, len(self.names))
         if self.scores_own_files:
             parts = zip(truth.tolist(), found.tolist(), nll.tolist(), strict=True)
             self._rows = [

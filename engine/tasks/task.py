@@ -170,7 +170,7 @@ def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
     return make_task(config, data_dir, kept).with_records_version(reader.run.records)
 
 
-def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
+def require_encodable(tokenizer: Tokenizer, text: str, where: str) -> None:
     """Refuse text that another run's tokenizer cannot encode; `where` says what it is, e.g. `its train split`."""
     place = tokenizer.first_unknown(text)
     if place is not None:
@@ -202,7 +202,7 @@ def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
-    needed = config.needed_tokens(found)
+    needed = config.min_vocab_size(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
         problem = tr(

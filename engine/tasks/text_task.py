@@ -38,7 +38,7 @@ from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.tasks.samples import RowSampler, TextSampler
 from engine.tasks.scorers import TextScorer, TextsScorer
-from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
+from engine.tasks.task import OwnFiles, Task, require_encodable, require_vocabulary
 
 HEAD = 1 << 16  # characters of a text that a prompt is taken from
 # The kind that each tokenizer of a config makes; a loaded one may be of any.
@@ -80,7 +80,7 @@ class TextTask(Task):
             for name, split in corpus.splits.items():
                 where = tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
                 for piece in split.pieces():
-                    require_known(tokenizer, piece, where)
+                    require_encodable(tokenizer, piece, where)
         tokens = {name: wrap_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
         context = config.model.context_length
         for name in ("train", "validation"):
@@ -164,7 +164,7 @@ class TextTask(Task):
             corpus=self.corpus.version,
             source=self.corpus.source,
             sha256=self.corpus.sha256,
-            splits={name: self._counts(name) for name in self.corpus.splits},
+            splits={name: self._split_counts(name) for name in self.corpus.splits},
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             overlap=self.overlap_facts,
@@ -193,13 +193,13 @@ class TextTask(Task):
         train, scored = self.corpus.splits["train"], self.corpus.splits[split]
         return TextScorer(config, scored, tokens, self.tokenizer, self.records, train)
 
-    def _counts(self, split: str) -> dict[str, int]:
+    def _split_counts(self, split: str) -> dict[str, int]:
         """The sizes of a split; words and bytes where tokens are not characters."""
         found, tokenizer = self.corpus.splits[split], self.tokenizer
         counts = {"characters": found.length, "tokens": self.n_predicted(split)}
         if tokenizer.per_character:
             return counts
-        counts |= {"words": found.sizes.words, "bytes": found.sizes.bytes}
+        counts |= {"words": found.text_sizes.words, "bytes": found.text_sizes.bytes}
         if tokenizer.unknown is not None:
             counts["unknown"] = self._count_unknown(split)
         return counts

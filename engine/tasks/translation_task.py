@@ -29,16 +29,16 @@ from engine.data.tokenizers import (
     PairTokenizer,
     TaggedTokenizer,
     Tokenizer,
-    bpe_of,
+    cached_bpe,
     describe,
 )
 from engine.data.tokenizers.tagged import add_tag, language_of, remove_tag
 from engine.evaluation.translation import CHARACTER_BLEU_NOTE, bleu_tokenizer
-from engine.generation.translation import both_specials
+from engine.generation.translation import pair_special_tokens
 from engine.runs.records import DataFacts, ExamplePrompt, ProbeFacts
 from engine.tasks.samples import RowSampler, translation_sampler
 from engine.tasks.scorers import ScoredSplit, TranslationScorer
-from engine.tasks.task import OwnFiles, Task, require_known, require_vocabulary
+from engine.tasks.task import OwnFiles, Task, require_encodable, require_vocabulary
 
 N_EXAMPLES = 5  # held-out sentences among the examples
 OWN_SPLIT = "test"  # the split that files of your own count as
@@ -59,7 +59,7 @@ class TranslationTask(Task):
         most = config.task.longest_source(config)
         encoded = {}
         for name, pairs in corpus.splits.items():
-            sources = _cut(tokenizer.source.encode_all(pairs.sources), most)
+            sources = _truncate(tokenizer.source.encode_all(pairs.sources), most)
             encoded[name] = EncodedPairs(sources, tokenizer.target.encode_all(pairs.targets))
         task = cls(corpus, tokenizer, encoded)
         task._fitting_pairs(config)
@@ -100,7 +100,7 @@ class TranslationTask(Task):
         corpus = ParallelCorpus(files["source"], "", "", languages, {OWN_SPLIT: pairs})
         sources, targets = encoded
         most = own.config.task.longest_source(own.config)
-        task = cls(corpus, tokenizer, {OWN_SPLIT: EncodedPairs(_cut(sources, most), targets)})
+        task = cls(corpus, tokenizer, {OWN_SPLIT: EncodedPairs(_truncate(sources, most), targets)})
         seen = cls.own_overlap(cls.training_split(own), pairs)
         return replace(task.scorer(own.config, own.device, OWN_SPLIT), scores_own_files=True, overlap=seen)
 
@@ -120,7 +120,7 @@ class TranslationTask(Task):
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         tokenizer = self.tokenizer
         needed = require_vocabulary(config, self.vocab_size, "tokens")
-        sources = config.needed_tokens(tokenizer.source.vocab_size)
+        sources = config.min_vocab_size(tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
             problem = tr(
@@ -174,7 +174,7 @@ class TranslationTask(Task):
 
     def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
         objective = make_objective(config, self.vocab_size)
-        return PairBatches(self._fitting_pairs(config), config, objective, both_specials(self.tokenizer), device)
+        return PairBatches(self._fitting_pairs(config), config, objective, pair_special_tokens(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
         """The scorer of a split; `InputError` for a pair longer than the learned positions."""
@@ -285,7 +285,7 @@ class TranslationTask(Task):
         return pairs if fits.all() else pairs.select(np.flatnonzero(fits).tolist())
 
 
-def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
+def _truncate(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
     return sources if most is None else [source[:most] for source in sources]
 
 
@@ -326,7 +326,7 @@ def _inherited_tokenizer(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyToke
                     number=number,
                     split=name,
                 )
-                require_known(tokenizer, sentence, where)
+                require_encodable(tokenizer, sentence, where)
     return given
 
 
@@ -340,7 +340,8 @@ def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
     if config.data.shared_vocabulary:
         texts = [[*texts[0], *texts[1]]]
     made: list[Tokenizer] = [
-        CharacterTokenizer.from_texts(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts
+        CharacterTokenizer.from_texts(side) if by_characters else cached_bpe(side, config.data.bpe_size)
+        for side in texts
     ]
     if not corpus.tags:
         return PairTokenizer(made[0], made[-1])

@@ -79,11 +79,11 @@ def assemble(
     control, ranks = control or Control(), join_ranks(device)
     if name is not None:
         check_name(name)
-    parts = _load(config, runs_dir, data_dir, ranks, control)
+    parts = _build_parts(config, runs_dir, data_dir, ranks, control)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, parts.config, {"command": command})
     try:
-        return _open(parts, writer, control, ranks)
+        return _open_run(parts, writer, control, ranks)
     except BaseException:  # including a stop request
         writer.discard()
         raise
@@ -104,9 +104,9 @@ def begin(
     control, ranks = control or Control(), join_ranks(device)
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        parts = _load(RunReader(run).config, run.parent, data_dir, ranks, control)
+        parts = _build_parts(RunReader(run).config, run.parent, data_dir, ranks, control)
         writer.write_config(parts.config)
-        return _open(parts, writer, control, ranks)
+        return _open_run(parts, writer, control, ranks)
     except StopRequested:
         writer.close("interrupted", english("stopped before it began"))
         raise
@@ -165,15 +165,15 @@ def resume(
             )
             raise InputError(message)
         if checkpoint.never_saved(reader):
-            parts = _load(config, run.parent, data_dir, ranks, control)
+            parts = _build_parts(config, run.parent, data_dir, ranks, control)
             writer.begin_again()
             writer.write_config(parts.config)
             text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
             writer.event("begun again", text)
-            ready = _open(parts, writer, control, ranks)
+            ready = _open_run(parts, writer, control, ranks)
             return replace(ready, lints=[Lint(reader.name, text), *ready.lints])
         folder, damaged = checkpoint.newest_intact(run)
-        lints = _require_settings(reader, folder)
+        lints = _require_same_settings(reader, folder)
         control.raise_if_stopped()
         with listening(lambda *far: control.raise_if_stopped()):
             task = task_of_run(reader, data_dir)
@@ -188,7 +188,7 @@ def resume(
             raise InputError(message)
         config = _pin_auto_settings(config, reader, where)
         capabilities.require_even_ranks(config, ranks.size)
-        model = build_network(config, config.needed_tokens(task.vocab_size), where)
+        model = build_network(config, config.min_vocab_size(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
         parts = RunParts(config, task, model, task.sampler(config), lints, requested_config=reader.config)
         trainer = Trainer(parts, facts, writer, control, ranks)
@@ -216,7 +216,7 @@ def resume(
     return ReadyRun(trainer, run, lints)
 
 
-def _require_settings(reader: RunReader, folder: Path) -> list[Lint]:
+def _require_same_settings(reader: RunReader, folder: Path) -> list[Lint]:
     """Refuse settings that were edited after a checkpoint was saved, going by its manifest. An earlier version saved
     none there: compare what other files say of them, and return a warning.
     """
@@ -264,7 +264,7 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     reader = RunReader(folder.parents[1])
     config = _pin_auto_settings(reader.config, reader, ranks.device)
     task = task_of_run(reader, data_dir)
-    model = build_network(config, config.needed_tokens(task.vocab_size), ranks.device)
+    model = build_network(config, config.min_vocab_size(task.vocab_size), ranks.device)
     stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks)
     scorer = task.scorer(config, ranks.device)
     scorer.ranks = ranks
@@ -279,7 +279,7 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     ranks.close()
 
 
-def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks, control: Control) -> RunParts:
+def _build_parts(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks, control: Control) -> RunParts:
     named = f"preset '{config.preset}'" if config.preset else "config"
     capabilities.require_valid(config, named)
     capabilities.require_even_ranks(config, ranks.size)
@@ -298,7 +298,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
     lints = [*task.lints(config), *machine_lints(config, where)]
-    model = build_network(config, config.needed_tokens(task.vocab_size), where)
+    model = build_network(config, config.min_vocab_size(task.vocab_size), where)
     said, more = ([], []) if source is None else source.initialize(model, config, task, data_dir)
     lints += more
     with listening(lambda *far: control.raise_if_stopped()):
@@ -361,7 +361,7 @@ def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> N
         raise InputError(text) from None
 
 
-def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:
+def _open_run(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:
     config, task, model = parts.config, parts.task, parts.model
     if parts.origin is not None:
         writer.add_facts({"from": parts.origin.model_dump(by_alias=True)})

@@ -114,7 +114,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def copy_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for name, parameter in model.named_parameters():
         parameter.copy_(weights[name])
 
@@ -214,7 +214,7 @@ def save_moving_average(
 def _save_averaged(
     run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], provenance: Provenance
 ) -> None:
-    put_weights(model, weights)
+    copy_weights(model, weights)
     final = run / "checkpoints" / name
     shutil.rmtree(final, ignore_errors=True)
     _write(final, step, {WEIGHTS: weights}, {}, provenance)
@@ -377,7 +377,7 @@ def load_network(
         raise InputError(text)
     if read_as is not None:
         config = config.model_copy(update={"model": read_as})
-    size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
+    size = config.model.vocab_size or config.min_vocab_size(tokenizer.vocab_size)
     model = network_with_weights(config, size, folder / WEIGHTS, device, said)
     return model, tokenizer, int(read_json(folder / MANIFEST)["step"])
 
@@ -504,4 +504,4 @@ def load_weights(model: nn.Module, path: Path) -> None:
         if not torch.isfinite(saved[name]).all():
             text = tr("{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name)
             raise InputError(text)
-    put_weights(model, saved)
+    copy_weights(model, saved)

@@ -154,7 +154,7 @@ class ParentCheckpoint:
 
     def _lints(self, config: RunConfig) -> Iterator[Lint]:
         """Yield settings that fit but differ from the weights' training, and problems of the other run."""
-        name, state, changed = self.name, self.reader.state, _changed(config, self.reader.config)
+        name, state, changed = self.name, self.reader.state, _changed_settings(config, self.reader.config)
         for key, (was, now) in changed.items():
             values = {"key": key, "now": now, "was": was, "name": name}
             if key in LENGTHS:
@@ -210,7 +210,7 @@ def match_shapes(
     Return the rows to copy, by parameter, leaving out another position scheme's, and lints on positions that the saved
     weights lack. Raise `InputError` if any does not fit, naming each of them and the settings that differ.
     """
-    changed, tokens = _changed(config, before), _token_rows(config, before, tokenizer)
+    changed, tokens = _changed_settings(config, before), _token_rows(config, before, tokenizer)
     names = dict.fromkeys([*own, *saved])
     learned = POSITIONS[config.model.position].bounded  # a position table has a row per place, not per distance
     fresh = {name for name in names if POSITION in changed and not SCHEME_MODULES.isdisjoint(name.split("."))}
@@ -267,7 +267,7 @@ def match_shapes(
     return rows, lints
 
 
-def _changed(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]:
+def _changed_settings(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]:
     """Return the model settings that differ and matter, as (there, here)."""
     found = diff(before, config).items()
     return {key: pair for key, pair in found if key.startswith("model.") and key.removeprefix("model.") not in HARMLESS}

@@ -66,14 +66,14 @@ class Inspector:
         free = self._reader.leak_free
         for verdict in score_verdicts(record, self.facts, self.config, step=step, leak_free=free):
             self.note(verdict)
-        self._curve("evaluation", step)
+        self._check_curve("evaluation", step)
 
     def check_sample(self, record: Sample, step: int) -> None:
         self.note(check_same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
 
     def check_finished(self, step: int) -> None:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
-        self._curve("after", step)
+        self._check_curve("after", step)
         best = self._reader.summary.best or EvaluationScores()
         self.note(check_majority(best, self.facts, step=step))
         last, average = self._reader.summary.last, self._reader.summary.ema
@@ -93,7 +93,7 @@ class Inspector:
                 )
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
-    def _curve(self, when: When, step: int) -> None:
+    def _check_curve(self, when: When, step: int) -> None:
         metrics = self._reader.follow().load(CURVE_RECORDS)
         self.note(check_curves(metrics.train, metrics.validation, when=when, step=step))
 

@@ -80,10 +80,10 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
         places: dict[str, list[str]] = {}
         for name in names:
             at = lr_group(name, kinds[name])
-            apart = _rate(config, at) is not None or (config.kind == "muon" and at == "matrix")
+            apart = _group_lr(config, at) is not None or (config.kind == "muon" and at == "matrix")
             places.setdefault(at if apart else "", []).append(name)
         for at, those in places.items():
-            rate = _rate(config, at)
+            rate = _group_lr(config, at)
             group = {
                 "params": [named[name] for name in those],
                 "weight_decay": config.weight_decay if decay == "decayed" else 0.0,
@@ -99,7 +99,7 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
     return OPTIMIZER_BUILDERS[config.kind](groups, config, fused)
 
 
-def _rate(config: OptimizerConfig, at: str) -> float | None:
+def _group_lr(config: OptimizerConfig, at: str) -> float | None:
     return getattr(config, f"{at}_lr") if at else None
 
 

@@ -102,5 +102,5 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
     own = folder / OWN_TOKENIZER  # a folder of an earlier version has it in tokenizer.json
     tokenizer = read_tokenizer(own if own.exists() else folder / checkpoint.TOKENIZER)
-    size = config.needed_tokens(tokenizer.vocab_size)
+    size = config.min_vocab_size(tokenizer.vocab_size)
     return checkpoint.network_with_weights(config, size, folder / checkpoint.WEIGHTS, device, path), tokenizer

@@ -216,7 +216,7 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
 
 def full_vocabulary_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     """A copy that can read the run's own tokens, of which its tokenizer has `vocab_size`."""
-    words = config.needed_tokens(vocab_size)
+    words = config.min_vocab_size(vocab_size)
     return small_copy(config, words, source_vocab_size=config.model.source_vocab_size, **changes)
 
 
@@ -483,7 +483,7 @@ class TruncatedBatches:
 
     def __init__(self, batches: BatchStream, accumulation: int) -> None:
         self.objective, self.probe_examples = batches.objective, batches.probe_examples
-        self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
+        self.first = [_truncate(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
         return self.first[micro]
@@ -492,7 +492,7 @@ class TruncatedBatches:
         return 1, 0
 
 
-def _cut(batch: Batch, rows: int) -> Batch:
+def _truncate(batch: Batch, rows: int) -> Batch:
     """The beginning of some rows, on the CPU; the whole rows if the beginning has no target."""
 
     def part(x: Tensor, most: int | None) -> Tensor:
@@ -854,7 +854,7 @@ def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     if not ExampleInverter.supports(kind := config.task.name):
         return _verdict("examples", "", english("no second implementation of '{kind}' to compare with", kind=kind))
     try:
-        own = check_own_batches(config, task, copy.network, lambda batch: _cut(batch, ROWS))
+        own = check_own_batches(config, task, copy.network, lambda batch: _truncate(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: full_vocabulary_copy(small, words).network)
     except Mismatch as mismatch:
         return _verdict("examples", str(mismatch), "")

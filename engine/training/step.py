@@ -62,11 +62,11 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
                     step=step,
                     saved=step - 1,
                 )
-                raise Diverged(text + _first_rank(result, totals))
+                raise Diverged(text + _failed_rank_note(result, totals))
         yield nll, norm
 
 
-def _first_rank(result: StepResult, totals: Sequence[float]) -> str:
+def _failed_rank_note(result: StepResult, totals: Sequence[float]) -> str:
     at = next((i for i, total in enumerate(totals) if not math.isfinite(total)), None)
     if result.ranks == 1 or at is None:
         return ""
@@ -231,7 +231,7 @@ class Stepper:
                         self._replayed = recording
                     tree.add(1, grads if len(mine) == 1 else [None if grad is None else grad.clone() for grad in grads])
                     continue
-                for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
+                for piece in batch.chunk(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
                     totals.append(self._backward(piece, divisor))
                 added += 1
                 if pieces == 1 and micro % 2 == 0 and micro + 1 < mine.stop:
@@ -287,7 +287,7 @@ class Stepper:
         parts = [
             (micro, piece, self.ranks.size / scored)
             for micro, batch in zip(mine, micro_batches, strict=True)
-            for piece in batch.pieces(pieces)
+            for piece in batch.chunk(pieces)
         ]
         totals = []
         for micro, piece, weight in parts or [(mine.start, self.batches.batch(1, 0), 0.0)]:  # every rank must take part
@@ -309,13 +309,13 @@ class Stepper:
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
-        aim = total if not self._smoothing else self._smoothed(total, log_p, targets)
+        aim = total if not self._smoothing else self._smoothed_loss(total, log_p, targets)
         if self._z_loss:  # over targets only
             log_z = logits.flatten(0, 1).logsumexp(-1)
             aim = aim + self._z_loss * log_z.square().dot((targets != IGNORED).to(log_z.dtype))
         return total, aim
 
-    def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
+    def _smoothed_loss(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""
         share, special = self._smoothing, self.config.special_tokens
         words = self.config.model.classes or self.batches.objective.vocab_size

@@ -83,7 +83,7 @@ class Trainer:
             raise
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
-            outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
+            outcome = Outcome("failed", self.state.step, " ".join(self._failure_reason(error).split()))
         self.writer.wait_for_room = None
         try:
             with suppress(OSError):  # the final record matters less than the lock
@@ -93,7 +93,7 @@ class Trainer:
             self.ranks.close()
         return outcome
 
-    def _why(self, error: Exception) -> str:
+    def _failure_reason(self, error: Exception) -> str:
         if isinstance(error, Diverged | OutOfMemory | Leaking | RankLost):
             return str(error)
         if is_device_failure(error):
@@ -262,7 +262,7 @@ class Trainer:
         evaluation = config.evaluation
         due = _any_due(step, config.log.every, config.checkpoint.every, evaluation.every, evaluation.sample_every)
         if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
-            self._read()
+            self._read_results()
 
     def _split_batch(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, if enabled and possible; the gradient stays that of the batch."""
@@ -287,7 +287,7 @@ class Trainer:
         said = english("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
         self.writer.event("auto_batch", said, step=step)
 
-    def _read(self) -> None:
+    def _read_results(self) -> None:
         """Read the results of all unread steps; raise `Diverged` at the first that is not finite."""
         unread, self._unread = self._unread, []
         if not unread:
@@ -380,7 +380,7 @@ class Trainer:
             self.inspector.check_sample(sample, self.state.step)
 
     def _save(self) -> None:
-        self._read()
+        self._read_results()
         if self._saved_step == self.state.step:
             return
         self.writer.update_status(phase="checkpointing")
@@ -418,13 +418,13 @@ class Trainer:
                 steps = retry(lambda: checkpoint.save_average(run, model, provenance, wanted))
                 scores = self.scorer.record(model, self._raise_if_stopping).dump()
                 self.state.average = AverageScores.create(steps=tuple(steps), **scores)
-                checkpoint.put_weights(model, own)
+                checkpoint.copy_weights(model, own)
             if moving:
                 optimizer = self.stepper.optimizer
                 retry(lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance))
                 self._ema = self.scorer.record(model, self._raise_if_stopping)
         finally:
-            checkpoint.put_weights(model, own)
+            checkpoint.copy_weights(model, own)
 
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state

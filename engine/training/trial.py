@@ -52,13 +52,13 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         if capabilities.check(other) is not None:
             other = parent  # it cannot be reverted alone, so all changes are judged together
         what = f"{key} {before} → {after}"
-        effect = _difference(other, config, vocab_size, what)
+        effect = _describe_effect(other, config, vocab_size, what)
         why = effect or english("{what} changes neither the parameters nor any prediction", what=what)
         verdicts.append(Verdict("switch effect", "before", 0, OK if effect else "INERT", float(bool(effect)), why))
     return verdicts
 
 
-def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
+def _describe_effect(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
     """Return a sentence on what a change changes; "" if nothing."""
     left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
@@ -130,7 +130,7 @@ def faster_layer_kind(model: ModelConfig) -> ModelConfig | None:
     return next((kind for kind, _ in model.layer_kinds() if ATTENTIONS[kind.attention].break_even_context(kind)), None)
 
 
-def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
+def crossover_ratios(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
     """Time one layer's attention against full attention, without positions, forward and backward. Return (length,
     its time / that of full attention), shortest length first; empty for kinds that never save time. If layers differ,
     it is the first kind that may.

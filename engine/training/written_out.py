@@ -139,7 +139,7 @@ def check_splits(config: RunConfig, splits: Mapping[str, Sequence[Row]], small: 
 # --- tokens
 
 
-def symbols_of_words(text: str) -> list[str]:
+def word_symbols(text: str) -> list[str]:
     """Return the words and marks, and each unusual gap; usual are none before a closing mark, else one space."""
     found: list[str] = []
     for gap, token in re.findall(r"(\s*)(\w+|[^\w\s]|\Z)", text):
@@ -163,7 +163,7 @@ class Encoder:
     def split_symbols(self, text: str) -> Sequence[Any]:
         """Return a text's symbols. Of byte pairs, any that spell it will do: the choice is the library's."""
         if not self.plain.token_bytes:
-            return text if self.plain.per_character else symbols_of_words(text)
+            return text if self.plain.per_character else word_symbols(text)
         found = [self.symbols[token] for token in self.plain.encode(text).tolist()]
         require(b"".join(found) == text.encode(), english("the tokens of a text do not decode to it"))
         return found
@@ -344,7 +344,7 @@ def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list
 def check_losses(config: RunConfig, batch: Batch, network: Network) -> None:
     context = batch.tokens.shape[1]
     found = score_batches(network, [batch], context=context, stride=context).nll.tolist()
-    same = _close(found, [loss for row in unpadded_rows(config, batch) for loss in nll(network, row)[0]])
+    same = _all_close(found, [loss for row in unpadded_rows(config, batch) for loss in nll(network, row)[0]])
     require(same, english("a padded batch and its rows, read one at a time, have different losses"))
 
 
@@ -422,12 +422,12 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
         found = record[key]
         spelled = unknown is not None and key.startswith("bits") and found > value
         wrong = english("{key} on the validation split is {found:.6f}, but {value:.6f} if rows are read one at a time")
-        require(spelled or _close([found], [value]), wrong.format(key=key, found=found, value=value))
+        require(spelled or _all_close([found], [value]), wrong.format(key=key, found=found, value=value))
     n = len(asked) + sum(len(batch.tokens) for batch in trained)
     return english("so do splits, tokens, {n:,} examples, losses and scores of a small corpus of the same kind", n=n)
 
 
-def _close(found: Sequence[float], expected: Sequence[float]) -> bool:
+def _all_close(found: Sequence[float], expected: Sequence[float]) -> bool:
     pairs = zip(sorted(found), sorted(expected), strict=False)
     return len(found) == len(expected) and all(abs(a - b) <= CLOSE * max(1.0, abs(b)) for a, b in pairs)
 
@@ -448,27 +448,27 @@ def text_on_disk(config: RunConfig, task: Task) -> str:
         return ""
     generated = (part for rows in rows_of(config, task).values() for row in rows for part in row)
     with suppress(OSError, EOFError, ValueError):  # another file of the folder
-        return " ".join("\n".join(map(_read, files) if files else generated).split())
+        return " ".join("\n".join(map(_file_text, files) if files else generated).split())
     return ""
 
 
-def _read(file: Path) -> str:
+def _file_text(file: Path) -> str:
     """Return the strings in a table's cells, or all of any other file."""
     if file.suffix == ".parquet":
         from pyarrow import parquet
 
-        return _cells(row.values() for row in parquet.read_table(file).to_pylist())
+        return _cell_text(row.values() for row in parquet.read_table(file).to_pylist())
     raw = file.read_bytes()
     text = (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode("utf-8-sig", "replace")
     with suppress(ValueError, AttributeError, csv.Error):  # another file of the folder
         if file.suffix == ".jsonl":
-            return _cells(json.loads(line).values() for line in text.split("\n") if line.strip())
+            return _cell_text(json.loads(line).values() for line in text.split("\n") if line.strip())
         if ".csv" in file.suffixes:
-            return _cells(csv.reader(io.StringIO(text, newline="")))
+            return _cell_text(csv.reader(io.StringIO(text, newline="")))
     return text + text.replace('""', '"') if ".tsv" in file.suffixes else text  # its cells may be quoted
 
 
-def _cells(rows: Iterable[Iterable[Any]]) -> str:
+def _cell_text(rows: Iterable[Iterable[Any]]) -> str:
     return "\n".join(" ".join(cell for cell in row if isinstance(cell, str)) for row in rows)
 
 
@@ -488,12 +488,12 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         assert isinstance(scorer, TextScorer)
         first["validation"] = [*scoring_windows(config, scorer.tokens[:].tolist(), originals.end)]
         alone = [loss for one in first["validation"] for loss in nll(network, one)[0]]
-        same = _close(scorer.token_scores(network).nll.tolist(), alone)
+        same = _all_close(scorer.token_scores(network).nll.tolist(), alone)
         require(same, english("the scorer's losses differ from those of each window read alone"))
     else:
         batches["validation"] = next(iter(scorer.batches()))
     for split, batch in batches.items():
-        few = next(batch.pieces(-(-len(batch.tokens) // AT_ONCE)))
+        few = next(batch.chunk(-(-len(batch.tokens) // AT_ONCE)))
         first[split] = [*unpadded_rows(config, few)]
         check_losses(config, cut(few), network)
     if text := text_on_disk(config, task):
@@ -502,7 +502,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
         windows = config.task.continues and split == "validation"  # not all of their tokens are scored
         parts = (row.tokens,) if windows else originals(row)
         for side, ids in zip((task.tokenizer.target, task.tokenizer.source), parts[::-1], strict=False):
-            for part in [] if config.task.corpus == "labelled" and ids is row.targets else _texts(side, ids):
+            for part in [] if config.task.corpus == "labelled" and ids is row.targets else _decoded_texts(side, ids):
                 wrong = english("a {split} example has text that is not in the corpus: {part}")
                 require(not text or part in text, wrong.format(split=split, part=shorten(part)))
     found = english("the first {n} examples and their losses match a second reading of the corpus")
@@ -511,7 +511,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
     return found.format(n=sum(map(len, first.values())))
 
 
-def _texts(tokenizer: Tokenizer, ids: Ids) -> list[str]:
+def _decoded_texts(tokenizer: Tokenizer, ids: Ids) -> list[str]:
     """Return the texts between unknown tokens and ends of documents, with single spaces."""
     runs = _split_at(ids, lambda token: token >= tokenizer.vocab_size or token == tokenizer.unknown)
     decoded = [tokenizer.decode(run).strip("\ufffd") for run in runs if run]

@@ -16,7 +16,7 @@ from tui_transformer.cli.show.prove import every_proof, machine_line, rows
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
-    monkeypatch.setattr("engine.proofs.device.prove._facts", lambda worker, device: facts)
+    monkeypatch.setattr("engine.proofs.device.prove._machine_facts", lambda worker, device: facts)
 
 
 def run_proofs(monkeypatch, proofs: list[Proof], out: Path, *, as_json: bool) -> int:

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.tui_transformer.lab.work.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
-from tui_transformer.lab.work.record import write
+from tui_transformer.lab.work.record import write_study
 from tui_transformer.lab.work.runner import orphaned_processes
 
 pytestmark = [
@@ -88,7 +88,7 @@ def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(
 ) -> None:
     study, runs, chance = large_study(cells), tmp_path / "runs", random.Random(seed)
     runs.mkdir()
-    write(study, runs)
+    write_study(study, runs)
     workers = Workers(runs, tmp_path / "log.txt")
     try:
         accidents = [lambda: workers.kill(chance)] * kills

@@ -177,14 +177,14 @@ def test_a_leak_can_be_allowed(kind: str) -> None:
     architecture = "encoder" if kind == "next-token" else "encoder-decoder"
     tables = {"model": {"architecture": architecture}, "objective": {"kind": kind}, "train": {"allow_leak": True}}
     config = RunConfig.model_validate(tables)
-    assert capabilities.check(config) is None and config.task.leak(config) is not None
+    assert capabilities.check(config) is None and config.task.copy_leak(config) is not None
 
 
 def test_a_window_of_one_sees_nothing_ahead() -> None:
     for window, leaks in ((1, False), (2, True), (3, True)):
         model = {"architecture": "encoder", "attention": "window", "window": window}
         config = RunConfig.model_validate({"model": model})
-        assert (config.task.leak(config) is not None) is leaks
+        assert (config.task.copy_leak(config) is not None) is leaks
 
 
 def test_derived_settings_follow_what_they_derive_from() -> None:

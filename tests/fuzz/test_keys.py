@@ -80,8 +80,8 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr("subprocess.Popen.__del__", lambda self: None)
     monkeypatch.setattr("engine.training.assemble.begin", no_training)
     monkeypatch.setattr("engine.training.assemble.resume", no_training)
-    monkeypatch.setattr(Studio, "_leave", stay)
-    monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
+    monkeypatch.setattr(Studio, "_shut_down", stay)
+    monkeypatch.setattr(Studio, "_install_signal_handlers", lambda self: None)  # a TERM is to end the test
     monkeypatch.setattr(Studio, "save_screenshot", lambda self, *_, **__: "screen.svg")
     patch_waits(monkeypatch)
     own = prepared / "own"

@@ -110,7 +110,7 @@ def test_every_command_is_there_with_its_options_and_an_example() -> None:
         for option in command.params:
             shown = any(word in said for word in option.opts) and option.help.replace("`", "") in said
             assert option.hidden or shown, (name, option.opts)
-        assert below or examples.examples(name) or name == "presets schema", name
+        assert below or examples.guide_examples(name) or name == "presets schema", name
         for one in below:
             check(f"{name} {one.name}", one)
 
@@ -196,7 +196,7 @@ def test_every_file_of_a_run_is_there_and_every_field_says_what_it_is() -> None:
         if part in seen:
             return
         seen.add(part)
-        said = comments.comments(kind)
+        said = comments.field_comments(kind)
         for name, field in kind.model_fields.items():
             assert said.get(name), f"{kind.__name__}.{name} has no comment"
             assert (field.alias or name) in page.parts[part] and begun(said[name]) in page.parts[part]
@@ -277,5 +277,5 @@ def test_a_heading_that_could_be_markup_is_refused() -> None:
 def test_a_comment_is_found_beside_or_above_its_field() -> None:
     from engine.runs.records import Run, TrainRecord
 
-    assert comments.comments(Run)["origin"] == "the checkpoint whose weights it started from"
-    assert comments.comments(TrainRecord)["grad_norm"] == "gradient norm before clipping"
+    assert comments.field_comments(Run)["origin"] == "the checkpoint whose weights it started from"
+    assert comments.field_comments(TrainRecord)["grad_norm"] == "gradient norm before clipping"

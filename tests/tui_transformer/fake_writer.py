@@ -90,7 +90,7 @@ class FakeWriter:
         )
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def attention_kinds(self) -> tuple[str, ...]:
         return ("self", "cross", "encoder") if self.kind == "copy" else ("self",)
 
     def prompts(self) -> tuple[str, ...]:

@@ -247,8 +247,8 @@ class Studio(TypingOrderApp):
                 for pane in missing:
                     await switcher.add_content(self._build_pane(pane))
                 if missing:
-                    self.run_worker(self._show_live(), group="live")
-                    self.run_worker(self._make_help(), group="help")
+                    self.run_worker(self._show_live_runs(), group="live")
+                    self.run_worker(self._prepare_help(), group="help")
                 self._has_all_panes = True
 
     def on_mount(self) -> None:
@@ -260,7 +260,7 @@ class Studio(TypingOrderApp):
         self.screen.bindings_updated_signal.subscribe(bar, show_keys)
         switcher = self.query_one(PaneSwitcher)
         self.watch(switcher, "current", bar.highlight)
-        self._listen()
+        self._install_signal_handlers()
         switcher.show(switcher.current or self.panes[0])
         self.call_after_refresh(self._add_other_panes)
         self.set_interval(IMPORTED, lambda: limit_gc_pauses(len(sys.modules)))
@@ -275,7 +275,7 @@ class Studio(TypingOrderApp):
         if not self.settings.welcomed:  # even if there are runs: `make demo` leaves one
             self.push_screen(Welcome(), welcomed)
 
-    async def _show_live(self) -> None:
+    async def _show_live_runs(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
         live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
         if live and not self.key_count and "train" in self.panes:
@@ -356,20 +356,20 @@ class Studio(TypingOrderApp):
         self.action_show_pane(self.panes[(self.panes.index(self.current_pane) + by) % len(self.panes)])
 
     def action_help(self, topic: str = "") -> None:
-        self.push_screen(self._help(topic or self.current_pane))
+        self.push_screen(self._help_screen_name(topic or self.current_pane))
 
-    def _help(self, topic: str) -> str:
+    def _help_screen_name(self, topic: str) -> str:
         """Return the name of a help screen, made once for these keys and kept: `?` then shows it at once."""
         name = repr((topic, self.settings.keys))
         if not self.is_screen_installed(name):
             self.install_screen(help_screen(topic, self.settings.keys, settings_file()), name)
         return name
 
-    async def _make_help(self) -> None:
+    async def _prepare_help(self) -> None:
         """Build each pane's help in the background, so that the first `?` is as fast as later ones."""
         for pane in self.panes:
             await asyncio.sleep(QUIET)
-            screen, mounted = prepared(self, self._help(pane))
+            screen, mounted = prepared(self, self._help_screen_name(pane))
             await mounted
             lay_out(screen, self)
 
@@ -409,17 +409,17 @@ class Studio(TypingOrderApp):
     # Training
 
     @property
-    def _train(self) -> "TrainPane":
+    def _train_pane(self) -> "TrainPane":
         from tui_transformer.studio.train.pane import TrainPane
 
         return self.query_one(TrainPane)
 
-    def _mode(self, how: LaunchChoice) -> LaunchMode:
+    def _launch_mode(self, how: LaunchChoice) -> LaunchMode:
         return self.settings.launch if how == "usual" else how
 
     @work(group="training", exit_on_error=False)
     async def on_design_pane_launch_requested(self, event: "DesignPane.LaunchRequested") -> None:
-        how: LaunchMode | None = self._mode(event.how)
+        how: LaunchMode | None = self._launch_mode(event.how)
         if event.ranks > 1 and how == "thread":
             how = "process"  # ranks are processes
         if how == "thread" and (here := self.launches.local_run) is not None:
@@ -435,19 +435,19 @@ class Studio(TypingOrderApp):
         with show_errors(self):
             create = self.launches.create
             run = await asyncio.to_thread(create, event.config, how, event.command, event.name, event.ranks)
-            self._train.show(run)
+            self._train_pane.show(run)
             self.action_show_pane("train")
-            await self._watch_over(self.launches.start, run, how)
+            await self._start_and_watch(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
     async def on_resume_run(self, event: ResumeRun) -> None:
         with show_errors(self):
-            await self._watch_over(self.launches.resume, event.run, self._mode(event.how))
+            await self._start_and_watch(self.launches.resume, event.run, self._launch_mode(event.how))
 
     def on_study_timing(self, event: StudyTiming) -> None:
-        self._train.show_timing(event)
+        self._train_pane.show_timing(event)
 
-    async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
+    async def _start_and_watch(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
         """Begin or resume off the event loop, then watch the training thread.
 
         That thread is not Textual's: asyncio waits for those at exit, and a crashing studio must not hang.
@@ -456,31 +456,31 @@ class Studio(TypingOrderApp):
         if how == "thread":
             while self.launches.local_run is not None:
                 await asyncio.sleep(LOOK)
-            self._train.poll_now()
+            self._train_pane.poll_now()
             said = self.launches.outcome()
         notify(self, said)
 
     # Leaving
 
-    def _listen(self) -> None:
+    def _install_signal_handlers(self) -> None:
         self.set_interval(TERMINAL, self._check_terminal)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
+                loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._quit_without_asking()))
 
     async def _check_terminal(self) -> None:
         """A terminal may vanish silently if hang-ups are ignored; reading from it would never end."""
         if is_terminal_gone():
-            await self._leave_at_once()
+            await self._quit_without_asking()
 
-    async def _leave_at_once(self) -> None:
-        await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
+    async def _quit_without_asking(self) -> None:
+        await self._shut_down("stop" if self.settings.on_quit == "stop" else "hand-over")
 
     async def action_leave(self) -> None:
         here = self.launches.local_run
         if here is None or self.settings.on_quit != "ask":
-            await self._leave(self.settings.on_quit)
+            await self._shut_down(self.settings.on_quit)
             return
         answers = [
             Answer("hand-over", tr("Keep training in the background")),
@@ -494,7 +494,7 @@ class Studio(TypingOrderApp):
                 return
             if answer.endswith("!"):
                 self._save_settings(on_quit=answer[:-1])
-            await self._leave(answer.rstrip("!"))
+            await self._shut_down(answer.rstrip("!"))
 
         text = tr("You can change the “Always” choices later in the settings (press , ).")
         question = tr("{name} is still training. What should happen to it?", name=here.name)
@@ -517,7 +517,7 @@ class Studio(TypingOrderApp):
     async def action_quit(self) -> None:
         await self.action_leave()
 
-    async def _leave(self, how: str) -> None:
+    async def _shut_down(self, how: str) -> None:
         if self._leaving:
             return
         from tui_transformer.studio.design.pane import DesignPane

@@ -19,7 +19,7 @@ from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.preset_list import preset_entries
-from tui_transformer.studio.settings_page import choices, setting_title
+from tui_transformer.studio.settings_page import setting_choices, setting_title
 from tui_transformer.studio.shared.keys import PANE_BINDINGS, key_symbols
 from tui_transformer.studio.shared.search import match_rank
 from tui_transformer.studio.train.pane import TrainPane
@@ -60,7 +60,7 @@ class PaletteProvider(Provider):
 
     async def _collect_entries(self) -> list[PaletteEntry]:
         app: Studio = self.app  # type: ignore[assignment]
-        return [*commands(app), *await asyncio.to_thread(lambda: list(named_entries(app)))]
+        return [*command_entries(app), *await asyncio.to_thread(lambda: list(named_entries(app)))]
 
     def _hit(self, offer: PaletteEntry, score: float) -> Hit:
         name = clean_line(offer.name)
@@ -69,7 +69,7 @@ class PaletteProvider(Provider):
         return Hit(score, line, offer.callback, name, escape(clean_line(offer.description)))
 
 
-def commands(app: "Studio") -> Iterator[PaletteEntry]:
+def command_entries(app: "Studio") -> Iterator[PaletteEntry]:
     """The commands of the pane shown, then those of the studio; only those that apply."""
     pane = app.query_one(f"#{app.current_pane}")
     for owner, keys in ((pane, PANE_BINDINGS[app.current_pane]), (app, PANE_BINDINGS["everywhere"])):
@@ -104,6 +104,6 @@ def named_entries(app: "Studio") -> Iterator[PaletteEntry]:
     for study, name, _ in own_files.available_studies():
         if study is not None:
             yield PaletteEntry(name, tr(study.description), partial(show_study, name), kind=tr("study"))
-    for name in choices():
+    for name in setting_choices():
         about = Settings.model_fields[name].description or ""
         yield PaletteEntry(setting_title(name), about, partial(app.action_settings, name), kind=tr("setting"))

@@ -34,7 +34,7 @@ WORDS = {  # for values that need more than themselves
 }
 
 
-def choices() -> dict[str, tuple[object, ...]]:
+def setting_choices() -> dict[str, tuple[object, ...]]:
     """The values of each setting on the screen; none of the keys, which have a list of their own."""
     return {
         "theme": tuple(theme.name for theme in THEMES),
@@ -65,17 +65,19 @@ class SettingsPage(ModalScreen[None]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("← →: change · esc: close")
             yield Static(Text(tr("Settings"), style="bold"), classes="dialog-title")
-            yield OptionList(*(Option("", id=name) for name in choices()))
+            yield OptionList(*(Option("", id=name) for name in setting_choices()))
             yield Static("", classes="dialog-text", id="setting-about")
 
     def on_mount(self) -> None:
         names = self.query_one(OptionList)
-        names.highlighted = list(choices()).index(self._first_setting) if self._first_setting in choices() else 0
+        names.highlighted = (
+            list(setting_choices()).index(self._first_setting) if self._first_setting in setting_choices() else 0
+        )
         self._redraw()
 
     def _redraw(self) -> None:
         names = self.query_one(OptionList)
-        for name, values in choices().items():
+        for name, values in setting_choices().items():
             value = getattr(self._settings, name)
             if name == KEYS:
                 said = tr("{n} changed", n=len(value)) if value else tr("unchanged")
@@ -104,7 +106,7 @@ class SettingsPage(ModalScreen[None]):
         if at.id == KEYS:
             self._change_keys()
             return
-        values, value = choices()[at.id], getattr(self._settings, at.id)
+        values, value = setting_choices()[at.id], getattr(self._settings, at.id)
         self._change(at.id, values[(values.index(value) + by) % len(values)] if value in values else values[0])
         self._redraw()
 

@@ -46,7 +46,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         )
         raise InputError(problem)
     if not folder:
-        documents = _split(read_documents(path), data, str(path)[:200])
+        documents = _split_documents(read_documents(path), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents)
     if not (path / DOCUMENTS_FILE).is_file():
         problem = tr(
@@ -60,7 +60,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     if (path / VALIDATION_DOCUMENTS_FILE).is_file():
         documents = {"train": tuple(own), "validation": tuple(read_documents(path / VALIDATION_DOCUMENTS_FILE))}
     else:
-        documents = _split(own, data, str(path / DOCUMENTS_FILE)[:200])
+        documents = _split_documents(own, data, str(path / DOCUMENTS_FILE)[:200])
         notes = (
             tr(
                 "{n:,} of the {n2:,} documents are held out, and facts found only in them cannot be learned; add "
@@ -71,14 +71,14 @@ def load_path(data: DataConfig) -> DocumentCorpus:
             ),
         )
     name = path.resolve().name
-    return DocumentCorpus(name, name, source, notes, documents, _questions(path))
+    return DocumentCorpus(name, name, source, notes, documents, _read_question_files(path))
 
 
 def read_documents(path: Path) -> list[str]:
     return [line for line in read_lines(path).lines if line.strip()]
 
 
-def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
+def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
     """Return training, validation and perhaps test documents that share no line, each in the file's order."""
     order = sort_by_hash(documents)
     validation = max(1, round(len(order) * data.validation_fraction))
@@ -100,7 +100,7 @@ def sort_by_hash(documents: Iterable[str]) -> list[str]:
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
-def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
+def _read_question_files(folder: Path) -> dict[str, tuple[Question, ...]]:
     files = {}
     for split, stems in SPLIT_ALIASES.items():
         found = next((folder / f"{stem}.tsv" for stem in stems if (folder / f"{stem}.tsv").is_file()), None)
@@ -124,7 +124,7 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
     `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
     """
     text = read_lines(path)
-    rows = [line.split("\t") for line in text.without_trailing()]
+    rows = [line.split("\t") for line in text.without_trailing_empty()]
     first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
         raise text.error_at(1, tr("a header and nothing below it"))

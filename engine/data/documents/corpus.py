@@ -56,7 +56,7 @@ class DocumentCorpus(Corpus):
             hashes[f"recalls-{probe}"] = sha256_of_texts(*columns)
         return hashes
 
-    def majority(self, split: str) -> tuple[str, int, int]:
+    def majority_baseline(self, split: str) -> tuple[str, int, int]:
         """Return the most frequent training answer (on a tie the alphabetically first), how many of the split's answers
         it matches, and of how many: the baseline that knowledge has to beat.
         """
@@ -92,7 +92,7 @@ class DocumentCorpus(Corpus):
 
         train, texts = self.documents["train"], list(self.texts())
         questions = [question for found in self.questions.values() for question in found]
-        majority = {split: self.majority(split) for split in self.questions}
+        majority = {split: self.majority_baseline(split) for split in self.questions}
         right = {split: {"right": right, "of": of} for split, (_, right, of) in majority.items() if of}
         overlap, overlap_lines = self.overlap_report()
         shown = self.questions.get("train", ())[:N_EXAMPLES]

@@ -28,7 +28,7 @@ PEOPLE = {"biographies": 500, "biographies-named": 300}  # if `data.corpus_size`
 N_OTHER_WORDS, N_CHARACTERS, MIN_PEOPLE_FOR_ALL = 154, 53, 300
 
 
-def vocabulary(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
+def vocabulary_sizes(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
     people = data.corpus_size or PEOPLE[name]
     at_most = people < MIN_PEOPLE_FOR_ALL
     return {"words": (N_OTHER_WORDS + people, at_most), "characters": (N_CHARACTERS, at_most)}
@@ -172,5 +172,5 @@ DOCUMENTS_KIND = CorpusKind(
     accepts_path=accepts_path,
     load_path=load_path,
     named_loaders=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
-    vocabularies={name: partial(vocabulary, name) for name in QUESTIONS},
+    vocabularies={name: partial(vocabulary_sizes, name) for name in QUESTIONS},
 )

@@ -82,8 +82,8 @@ def load_path(data: DataConfig) -> LabelledCorpus:
                 parts[split] = read_table(found)[0]
     if "validation" not in parts:
         test = 0.0 if "test" in parts else data.test_fraction
-        parts |= _split(parts["train"], data.validation_fraction, test, str(path)[:200])
-    classes = _classes(parts, home, str(path)[:200])
+        parts |= _split_rows(parts["train"], data.validation_fraction, test, str(path)[:200])
+    classes = _sorted_classes(parts, home, str(path)[:200])
     numbers = {name: i for i, name in enumerate(classes)}
     splits: dict[str, LabelledTexts] = {
         split: LabelledTexts(
@@ -137,7 +137,7 @@ def read_table(path: Path) -> LabelledTable:
         if not cells:
             continue
         if label is None:
-            label, columns, is_header = _columns(cells, lines)
+            label, columns, is_header = _find_columns(cells, lines)
             heads = [f"'{clean_line(cell)[:40]}'" if is_header else f"{i}" for i, cell in enumerate(cells, start=1)]
             beside = {column: set() for column in columns if len(columns) > 1}
             if is_header:
@@ -166,7 +166,7 @@ def read_table(path: Path) -> LabelledTable:
     return rows, notes, ""
 
 
-def _columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequence[int], bool]:
+def _find_columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequence[int], bool]:
     """Return the column of the class, those of the text, and whether this row is a header."""
     if len(first) < 2:
         raise lines.error_at(1, tr("one column; a class and a text need a comma between them"))
@@ -178,7 +178,7 @@ def _columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequence[
     return label, named or [i for i in range(len(first)) if i != label], True
 
 
-def _split(rows: TextClassRows, validation: float, test: float, where: str) -> dict[str, TextClassRows]:
+def _split_rows(rows: TextClassRows, validation: float, test: float, where: str) -> dict[str, TextClassRows]:
     order = sort_by_hash(text for text, _ in rows)
     held_out, tested = max(1, round(len(order) * validation)), max(1, round(len(order) * test)) if test else 0
     if held_out + tested >= len(order):
@@ -192,7 +192,7 @@ def _split(rows: TextClassRows, validation: float, test: float, where: str) -> d
     return parts
 
 
-def _classes(parts: Mapping[str, TextClassRows], home: Path, where: str) -> list[str]:
+def _sorted_classes(parts: Mapping[str, TextClassRows], home: Path, where: str) -> list[str]:
     found = {label for _, label in parts["train"]}
     if not 2 <= len(found) <= MAX_CLASSES:
         problem = tr(
@@ -219,7 +219,7 @@ def _class_names(classes: Sequence[str], home: Path) -> tuple[str, ...]:
     file = home / NAMES
     if not file.is_file() or not all(label.isdecimal() for label in classes):
         return tuple(classes)
-    names = read_lines(file).without_trailing()
+    names = read_lines(file).without_trailing_empty()
     if any(not 1 <= int(label) <= len(names) for label in classes):
         problem = tr(
             "{file}: {n} names, but the rows contain class {last}",

@@ -57,7 +57,7 @@ class LabelledCorpus(Corpus):
             for split, found in self.splits.items()
         }
 
-    def majority(self, split: str) -> tuple[str, int, int]:
+    def majority_baseline(self, split: str) -> tuple[str, int, int]:
         """Return the most frequent class in training (on a tie the first), how many of the split's texts have it, and
         of how many.
         """
@@ -74,7 +74,7 @@ class LabelledCorpus(Corpus):
             raise InputError(self.refusal)
         train, found = self.splits["train"], [one.verdict for one in self.shortcuts]
         overlap, overlap_lines = self.overlap_report()
-        answer, right, of = self.majority("validation")
+        answer, right, of = self.majority_baseline("validation")
         counts = {name: train.classes.count(i) for i, name in enumerate(self.classes)}
         shown = [(train.texts[i], self.classes[train.classes[i]]) for i in range(min(N_EXAMPLES, len(train)))]
         texts = {split: len(found) for split, found in self.splits.items()}

@@ -22,7 +22,7 @@ from engine.base.errors import InputError, invalid_path_error, join_and
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data import sources
-from engine.data.corpus import SPLIT_ALIASES, is_there
+from engine.data.corpus import SPLIT_ALIASES, path_exists
 from engine.data.parallel.fields import has_fields, read_fields
 from engine.data.parallel.lines import NumberedLines, read_lines, trim_both, uneven_error
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
@@ -73,7 +73,7 @@ def align_lines(source: NumberedLines, target: NumberedLines) -> list[tuple[str,
 def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
     """`"pairs.tsv#en,de"` → `("pairs.tsv", ("en", "de"))`; an existing path with a # is taken as it is."""
     base, mark, behind = corpus.rpartition("#")
-    if not mark or is_there(corpus):
+    if not mark or path_exists(corpus):
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
     if len(names) < 2 or not all(names):
@@ -112,13 +112,13 @@ def make_absolute(corpus: str) -> str:
 
 def split_paths(base: str) -> list[str]:
     """Return the one path, or the two joined by a comma."""
-    return [base] if is_there(base) else base.split(",")
+    return [base] if path_exists(base) else base.split(",")
 
 
 def load_path(data: DataConfig) -> ParallelCorpus:
     base, chosen = split_selector(data.corpus)
     try:
-        corpus = _read(base, chosen)
+        corpus = _read_corpus(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
@@ -130,27 +130,27 @@ def load_path(data: DataConfig) -> ParallelCorpus:
     return replace(corpus, splits={name: splits[name] for name in SPLIT_ALIASES if name in splits})
 
 
-def _read(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
+def _read_corpus(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     """Return what there is in files, of which the names of fields are languages too."""
     path = Path(base).expanduser()
     notes: tuple[str, ...] = ()
-    folder = is_there(base) and path.is_dir()
+    folder = path_exists(base) and path.is_dir()
     if chosen is not None and ((folder and not _pair_files(path) and sources.is_text_folder(base)) or has_fields(path)):
         files = {split or "train": found for split, found in sources.find_source(base).files.items()}
         languages, (splits, notes) = chosen, read_fields(files, chosen)
     elif folder:
-        languages, splits = _folder(path, chosen)
-    elif is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
+        languages, splits = _read_folder(path, chosen)
+    elif path_exists(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen or ("1", "2")]
         pairs, languages = parse_table(read_lines(path), columns)
         splits = {"train": pairs}
     else:
-        return _two_files(base, chosen)
+        return _read_two_files(base, chosen)
     name = path.resolve().name
     return ParallelCorpus(name, name, base, languages, splits, notes)
 
 
-def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
+def _read_two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         problem = tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
@@ -165,7 +165,7 @@ def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     return ParallelCorpus(name, name, base, languages, {"train": read_aligned(*files)})
 
 
-def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
+def _read_folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
     files = _pair_files(folder)
     names = ", ".join([path.name for path in files.values()][:6])
     has = tr("it has {names}", names=names) if names else tr("it has no files with such names")

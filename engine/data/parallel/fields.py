@@ -26,12 +26,12 @@ def read_fields(
     """Return the pairs of each split's files, the first `most` or all, and a note if rows were left out. `InputError`:
     with the file, and its line or row.
     """
-    read = {split: _read(found, fields, most(split)) for split, found in files.items()}
+    read = {split: _read_pairs(found, fields, most(split)) for split, found in files.items()}
     left_out = sum(n for _, n in read.values())
     return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(left_out)
 
 
-def _read(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
+def _read_pairs(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
     rows = (zip(*(read_documents(file, field, lines=True) for field in fields), strict=True) for file in files)

@@ -48,7 +48,7 @@ class NumberedLines:
     def error_at(self, number: int, wrong: str) -> InputError:
         return InputError(tr("{where}: line {number}: {wrong}", where=self.where, number=number, wrong=wrong))
 
-    def without_trailing(self) -> list[str]:
+    def without_trailing_empty(self) -> list[str]:
         """Return the lines without a few empty ones at the end."""
         stop = len(self.lines)
         while stop > max(0, len(self.lines) - TRAILING) and not self.lines[stop - 1].strip():
@@ -59,8 +59,8 @@ class NumberedLines:
 def trim_both(source: NumberedLines, target: NumberedLines) -> tuple[list[str], list[str]]:
     """Return both files' lines without a few empty ones at the end; files of one length stay so."""
     if len(source.lines) != len(target.lines):
-        return source.without_trailing(), target.without_trailing()
-    stop = max(len(source.without_trailing()), len(target.without_trailing()))
+        return source.without_trailing_empty(), target.without_trailing_empty()
+    stop = max(len(source.without_trailing_empty()), len(target.without_trailing_empty()))
     return source.lines[:stop], target.lines[:stop]
 
 
@@ -98,7 +98,7 @@ def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
         with open_plain(path) as packed:
             size = os.fstat(packed.fileno()).st_size
             if size > MAX_BYTES:
-                raise _too_large(where)
+                raise _too_large_error(where)
             if path.suffix != ".gz":
                 return packed.read(MAX_BYTES) if most is None else b"".join(islice(packed, most))
             with gzip.GzipFile(fileobj=packed) as file:
@@ -147,7 +147,7 @@ def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, mos
         unpacked += block
         ends += block.count(b"\n")
         if len(unpacked) > MAX_BYTES:
-            raise _too_large(where)
+            raise _too_large_error(where)
         if len(unpacked) > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
             problem = tr(
                 "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
@@ -167,7 +167,9 @@ def decode_text(raw: bytes, where: str) -> str:
     zero = raw.find(b"\x00")
     if zero >= 0:
         problem = tr(
-            "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text", where=where, line=_line(raw, zero)
+            "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text",
+            where=where,
+            line=_line_number(raw, zero),
         )
         raise InputError(problem)
     try:
@@ -179,7 +181,7 @@ def decode_text(raw: bytes, where: str) -> str:
             "{where}: line {line}: byte {within} is 0x{raw:02X}, which is not valid UTF-8; convert the "
             "file, e.g. iconv -f latin1 -t utf-8",
             where=where,
-            line=_line(raw, at),
+            line=_line_number(raw, at),
             within=within,
             raw=raw[at],
         )
@@ -207,10 +209,10 @@ def split_lines(raw: bytes, where: str) -> NumberedLines:
     return found
 
 
-def _line(raw: bytes, at: int) -> int:
+def _line_number(raw: bytes, at: int) -> int:
     return raw.count(b"\n", 0, at) + 1
 
 
-def _too_large(where: str) -> InputError:
+def _too_large_error(where: str) -> InputError:
     problem = tr("{where}: larger than {max_bytes:,} bytes of text; use part of it", where=where, max_bytes=MAX_BYTES)
     return InputError(problem)

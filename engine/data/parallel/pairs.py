@@ -194,7 +194,7 @@ class ParallelCorpus(Corpus):
         splits = {name: pair_statistics(pairs) for name, pairs in self.splits.items()}
         warned = [line for split, numbers in splits.items() for line in pair_warnings(split, numbers)]
         sources, targets = (len(set().union(*side)) for side in self._sides())
-        examples = self._first(N_EXAMPLES)
+        examples = self._first_pairs(N_EXAMPLES)
         overlap, overlap_lines = self.overlap_report()
         record = {
             "languages": self.languages,
@@ -230,7 +230,7 @@ class ParallelCorpus(Corpus):
         return Description(record, lines, shown)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
-        lines = [sentence for pair in self._first(rows // 2) for sentence in pair]
+        lines = [sentence for pair in self._first_pairs(rows // 2) for sentence in pair]
         sources, targets = self._sides()
         if data.shared_vocabulary:
             characters = VocabularySizes(len(set().union(*sources, *targets)))
@@ -238,7 +238,7 @@ class ParallelCorpus(Corpus):
             characters = VocabularySizes(len(set().union(*targets)), len(set().union(*sources)))
         return CorpusPreview(self.name, lines, characters, tr("{n:,} pairs", n=len(self.splits["train"])), paired=True)
 
-    def _first(self, count: int) -> list[tuple[str, str]]:
+    def _first_pairs(self, count: int) -> list[tuple[str, str]]:
         """Return the first different training pairs."""
         train = self.splits["train"]
         return list(islice(dict.fromkeys(zip(train.sources, train.targets, strict=True)), count))

@@ -23,7 +23,7 @@ def parse_table(text: NumberedLines, columns: Sequence[str | int] = (1, 2)) -> t
     """Return the pairs of columns of tab-separated lines, named by number (from 1) or heading, and their languages.
     Of more than two, all but the first are target languages, and an empty cell is a missing translation.
     """
-    lines = text.without_trailing()
+    lines = text.without_trailing_empty()
     first = [unquote(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
         problem = tr("one column; source and target need a tab between them, or a file each: --corpus a.en,b.de")

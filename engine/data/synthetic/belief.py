@@ -50,12 +50,12 @@ class WindowFilter(Generic[S]):
             for typed in sorted(prefixes, key=len):
                 for character, p in _next_characters(choice, typed).items():
                     reached[typed + character] = reached[typed] * p
-                    self._step(state, choice, typed + character, reached[typed] * p, found[character])
+                    self._add_successors(state, choice, typed + character, reached[typed] * p, found[character])
         total = sum(sum(belief.values()) for belief in found.values())
         # First character → its probability and the belief after it.
-        self.initial_beliefs = {first: (sum(b.values()) / total, _normalised(b)[1]) for first, b in found.items()}
+        self.initial_beliefs = {first: (sum(b.values()) / total, _normalise(b)[1]) for first, b in found.items()}
 
-    def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
+    def _add_successors(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
         if typed in choice.weights:
             for share, following in self.successors(state, typed):
                 into[following, ""] = into.get((following, ""), 0.0) + p * share
@@ -71,10 +71,10 @@ class WindowFilter(Generic[S]):
             choice = self.choice_at(state)
             share = _next_characters(choice, typed).get(character)
             if share is not None:
-                self._step(state, choice, typed + character, p * share, found)
+                self._add_successors(state, choice, typed + character, p * share, found)
         if not found:
             raise ValueError(f"no text of this grammar continues with {character!r} here")
-        return _normalised(found)
+        return _normalise(found)
 
     def nats(self, text: str, start: int, stop: int, whole_past: Nats) -> Nats:
         """Return (stop − start − 1,) −log p of the characters after the first of a window, given those before them in
@@ -107,11 +107,11 @@ class WindowFilter(Generic[S]):
             if at < stop:
                 after: Belief[S] = {}
                 for (state, _), p in belief.items():
-                    self._step(state, shared, literal, p, after)
+                    self._add_successors(state, shared, literal, p, after)
                 belief = after
         return found
 
 
-def _normalised(belief: Mapping[tuple[S, str], float]) -> tuple[float, Belief[S]]:
+def _normalise(belief: Mapping[tuple[S, str], float]) -> tuple[float, Belief[S]]:
     total = sum(belief.values())
     return total, {hypothesis: p / total for hypothesis, p in belief.items()}

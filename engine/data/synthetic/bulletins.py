@@ -87,13 +87,13 @@ def generate(seed: int, texts: int) -> list[Item]:
     for _ in range(texts):
         label = draws.pick_weighted(labels)
         kinds = tuple(draws.pick_weighted(mixtures[label]) for _ in range(draws.pick(LENGTHS)))
-        sentences = [_sentence(draws, kind) for kind in kinds]
+        sentences = [_draw_sentence(draws, kind) for kind in kinds]
         told = next((i for i, kind in enumerate(kinds) if kind != COLOUR), 0)
         items.append(Item(" ".join(text for text, _ in sentences), label, kinds, sentences[told][1]))
     return items
 
 
-def _sentence(draws: Draws, kind: str) -> tuple[str, str]:
+def _draw_sentence(draws: Draws, kind: str) -> tuple[str, str]:
     """Return a sentence and its headline."""
     words = {name: draws.pick(options) for name, options in WORDS.items()}
     sides = [words["favourite"], words["outsider"]]

@@ -271,7 +271,7 @@ def _name_speaker(state: State, place: str, name: str) -> State:
     return state._replace(place=place, speaker=state.speaker._replace(name=name))
 
 
-def _opened(state: State, literal: str) -> State:
+def _open_aside(state: State, literal: str) -> State:
     if literal[-1] in CLOSERS:
         return state._replace(place="manner", opener=literal[-1])
     return state._replace(place="whose subject", couplet=1)
@@ -309,7 +309,7 @@ STEPS: Mapping[
     "number": (lambda s: _certain(f"{s.number} "), "sign"),
     "sign": (_speaker_signs, _choose_speaker),
     "name": (_speaker_names, lambda s, name: _name_speaker(s, "aside", name)),
-    "aside": (ASIDE, _opened),
+    "aside": (ASIDE, _open_aside),
     "manner": (MANNERS, "towards"),
     "towards": (TOWARDS, "close"),
     "close": (

@@ -3,7 +3,7 @@
 None has special tokens: a start, end or mask token is numbered after `vocab_size` by its user.
 """
 
-from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of
+from engine.data.tokenizers.bpe import BpeTokenizer, cached_bpe
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.load import PairTokenizer, describe, difference, read_any_tokenizer, read_tokenizer
 from engine.data.tokenizers.protocol import AnyTokenizer, Tokenizer
@@ -22,7 +22,7 @@ __all__ = [
     "TextWordTokenizer",
     "Tokenizer",
     "WordTokenizer",
-    "bpe_of",
+    "cached_bpe",
     "describe",
     "difference",
     "read_any_tokenizer",

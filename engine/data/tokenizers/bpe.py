@@ -36,14 +36,14 @@ LOOKED_BACK = 1 << 14  # characters from the end of a text in which a line break
 KEPT_VERSION = 3  # of the cached tokenizer's format, and of its training
 
 
-def _byte_signs() -> list[str]:
+def _byte_symbols() -> list[str]:
     """Return GPT-2's printable character for each byte, the library's name for it."""
     shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = iter(range(0x100, 0x200))
     return [chr(byte) if byte in shown else chr(next(hidden)) for byte in range(BYTES)]
 
 
-SIGNS = _byte_signs()
+SIGNS = _byte_symbols()
 
 
 def _chunks(text: str) -> Iterator[str]:
@@ -223,7 +223,7 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
             raise InputError(tr("a lone surrogate ({found}) is not text; use UTF-8 text", found=found)) from None
 
 
-def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
+def cached_bpe(texts: Sequence[str], size: int) -> BpeTokenizer:
     """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `trained`."""
     return cached_bpe_by_hash(sha256_of_texts(texts), texts, size)
 

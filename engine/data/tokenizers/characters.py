@@ -36,7 +36,7 @@ class CharacterTokenizer(Tokenizer):
     def encode(self, text: str) -> NDArray[np.int64]:
         return np.concatenate([np.empty(0, np.int64), *self.encode_parts(text)], dtype=np.int64)
 
-    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+    def encode_with_unknown(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         found = []
         for text in texts:
             pieces = [np.empty(0, np.int64)]

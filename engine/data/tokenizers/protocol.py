@@ -91,7 +91,7 @@ class Tokenizer(AnyTokenizer):
         """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
 
-    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+    def encode_with_unknown(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         """Return the token ids of each of many texts, with `unknown` for each part that has no token."""
         return self.encode_all(texts)
 

@@ -35,7 +35,7 @@ INNER = "'’-"
 PRIVATE = range(0xE000, 0xF900)
 
 
-def _usual(left: str, right: str) -> str:
+def _usual_gap(left: str, right: str) -> str:
     """Return the default gap between two tokens."""
     return NOTHING if left in OPENS or right in CLOSES else SPACE
 
@@ -52,11 +52,11 @@ def word_tokens(text: str) -> Iterator[str]:
         if match["gap"] is not None:
             gap = match["gap"]
             continue
-        if (left is not None or gap) and gap != _usual(left or "", match[0]):
+        if (left is not None or gap) and gap != _usual_gap(left or "", match[0]):
             yield gap
         yield match[0]
         left, gap = match[0], NOTHING
-    if gap and gap != _usual(left or "", ""):
+    if gap and gap != _usual_gap(left or "", ""):
         yield gap
 
 
@@ -104,13 +104,13 @@ class WordTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.words)
 
-    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+    def encode_with_unknown(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         known, other = self._ids, unknown if self.unknown is None else self.unknown
         return [np.fromiter((known.get(one, other) for one in self._tokens(text)), dtype=np.int64) for text in texts]
 
     def encode(self, text: str) -> NDArray[np.int64]:
         if self.unknown is not None:
-            return self.encode_known([text], self.unknown)[0]
+            return self.encode_with_unknown([text], self.unknown)[0]
         tokens = list(word_tokens(text))
         try:
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
@@ -151,7 +151,7 @@ class WordTokenizer(Tokenizer):
 class WordDecoder(Decoder):
     """Writes the space before a word with the word; holds nothing back; `between` is what stands between two tokens."""
 
-    def __init__(self, words: Sequence[str], between: Callable[[str, str], str] = _usual) -> None:
+    def __init__(self, words: Sequence[str], between: Callable[[str, str], str] = _usual_gap) -> None:
         self._words, self._between = words, between
         self._left: str | None = None  # the previous token; None at the start and after an explicit gap
 

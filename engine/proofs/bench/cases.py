@@ -90,7 +90,7 @@ class BenchmarkSpec:
             contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, said=self.report
         )
 
-    def set_process(self) -> None:
+    def configure_process(self) -> None:
         torch.set_num_threads(self.threads)
         keep_memory()
 
@@ -99,7 +99,7 @@ def training(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time whole optimizer steps in tokens per second: ours as a run takes them, peers' in a bare loop."""
     device = spec.device
     for precision in spec.precisions:
-        spec.set_process()
+        spec.configure_process()
         config = spec.resolved(spec.config, precision)
         vocabulary = config.model.vocab_size or VOCABULARY
         set_fp32_matmul(config.train.fp32_matmul)
@@ -153,7 +153,7 @@ def overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
 
 def evaluation(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time fp32 scoring of a text, in tokens per second; peers in a bare loop, no gradients, as many windows."""
-    spec.set_process()
+    spec.configure_process()
     config, device = spec.resolved(spec.config, "fp32"), spec.device
     batch, context = evaluation_batch(config), config.model.context_length
     text = torch.randint(VOCABULARY, (SCORED * context + 1,), generator=torch.Generator().manual_seed(0)).to(device)
@@ -185,22 +185,22 @@ def sampling(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     data, device = spec.config.dump(), spec.device
     data["model"]["context_length"] = WRITTEN + 140
     for batch in BATCHES:
-        spec.set_process()
+        spec.configure_process()
         config = spec.resolved(RunConfig.model_validate(data), "fp32")
         start = torch.zeros(batch, 1, dtype=torch.long, device=device)
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
-        contenders = {OURS: _our_writing(Predictor(model), config, start)}
-        contenders |= {name: _their_writing(name, config, start) for name in spec.peers if name in WRITERS}
+        contenders = {OURS: _our_sampling(Predictor(model), config, start)}
+        contenders |= {name: _peer_sampling(name, config, start) for name in spec.peers if name in WRITERS}
         yield CaseResult("sampling", english("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
 
 
-def _our_writing(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
+def _our_sampling(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
     how = Sampling(config.generation.temperature, config.generation.top_k, config.generation.top_p)
     context, batch = config.model.context_length, len(start)
     return lambda: batch * sum(1 for _ in stream_batch(writer, start, WRITTEN, how, range(batch), context=context))
 
 
-def _their_writing(name: str, config: RunConfig, start: Tensor) -> Callable[[], int]:
+def _peer_sampling(name: str, config: RunConfig, start: Tensor) -> Callable[[], int]:
     write = WRITERS[name](config, config.model.vocab_size or VOCABULARY, start.device)
 
     def work() -> int:
@@ -214,7 +214,7 @@ def _their_writing(name: str, config: RunConfig, start: Tensor) -> Callable[[], 
 def attention(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time one attention's forward and backward, 4 heads of 64, batch 1: full (torch's kernel), window 16, linear."""
     for length in LENGTHS:
-        spec.set_process()
+        spec.configure_process()
         at, nothing = Positions.consecutive(length, 0, spec.device), PositionScheme()
         q, k, v = (torch.randn(1, 4, length, 64, device=spec.device, requires_grad=True) for _ in range(3))
         full, window = (AttentionCall(q, k, at, at, see, nothing) for see in (Visibility(True), Visibility(True, 16)))

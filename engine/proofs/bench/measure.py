@@ -98,11 +98,11 @@ def matmul_token_rate(config: RunConfig, vocab_size: int, precision: str, device
         w = torch.randn(columns, inner, device=device, dtype=dtype)
         y = torch.randn(rows, columns, device=device, dtype=dtype)
         for a, b in ((x, w.t()), (y, w), (y.t(), x)):
-            total += count * (_seconds_on_cuda(a, b) if device.type == "cuda" else _seconds(a, b, device))
+            total += count * (_cuda_matmul_seconds(a, b) if device.type == "cuda" else _matmul_seconds(a, b, device))
     return rows / total
 
 
-def _seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
+def _matmul_seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -112,7 +112,7 @@ def _seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
     return min(times)
 
 
-def _seconds_on_cuda(a: torch.Tensor, b: torch.Tensor) -> float:
+def _cuda_matmul_seconds(a: torch.Tensor, b: torch.Tensor) -> float:
     """Seconds per product, by the GPU's clock. Products are replayed from one CUDA graph, because launching one can
     take the host longer than computing it takes the GPU.
     """

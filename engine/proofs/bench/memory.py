@@ -94,10 +94,10 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     if task is not None:
         words = task.vocab_size
     elif config.model.vocab_size is not None:  # without its data, a preset's own size is all there is to go by
-        words = config.model.vocab_size - config.needed_tokens(0)
+        words = config.model.vocab_size - config.min_vocab_size(0)
     else:
         words = config.data.bpe_size
-    vocabulary = config.needed_tokens(words)
+    vocabulary = config.min_vocab_size(words)
     if task is not None:
         resolved = task.resolve_config(config, config.preset, 1)
     else:  # durations in epochs need a length

@@ -95,7 +95,7 @@ def _x_transformers(config: RunConfig, vocab_size: int) -> nn.Module:
 Writes = Callable[[Tensor, int], None]
 
 
-def _transformers_writes(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
+def _transformers_writer(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
     model, how = gpt2(config, vocab_size).to(device).eval(), config.generation
 
     def write(tokens: Tensor, length: int) -> None:
@@ -110,7 +110,7 @@ def _transformers_writes(config: RunConfig, vocab_size: int, device: torch.devic
     return write
 
 
-def _x_transformers_writes(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
+def _x_transformers_writer(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
     from x_transformers import AutoregressiveWrapper
 
     model, how = AutoregressiveWrapper(_x_transformers(config, vocab_size)).to(device).eval(), config.generation
@@ -122,8 +122,8 @@ def _x_transformers_writes(config: RunConfig, vocab_size: int, device: torch.dev
 
 
 WRITERS: dict[str, Callable[[RunConfig, int, torch.device], Writes]] = {
-    "transformers": _transformers_writes,
-    "x-transformers": _x_transformers_writes,
+    "transformers": _transformers_writer,
+    "x-transformers": _x_transformers_writer,
 }
 
 PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {

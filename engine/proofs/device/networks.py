@@ -34,10 +34,13 @@ READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read o
 
 def preset_proofs() -> list[Proof]:
     names = (preset.name for preset in presets.list_presets())
-    return [Proof(english("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
+    return [
+        Proof(english("preset {name}", name=name), "presets", partial(miniature_preset, name), seconds=1.2)
+        for name in names
+    ]
 
 
-def preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
+def miniature_preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
     """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
     device = torch.device(context.device)
     tables = presets.resolve(presets.find(name)).miniature().dump()
@@ -77,7 +80,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
             text = english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
             wrong.append(text)
     leak = run_leak_probe(config, model, batches, when="after", step=steps)
-    intended = OK if config.task.leak(config) is None else LEAK
+    intended = OK if config.task.copy_leak(config) is None else LEAK
     if leak.verdict != intended:
         text = english(
             "leak probe: {verdict} instead of {intended}: {why}", verdict=leak.verdict, intended=intended, why=leak.why
@@ -99,7 +102,7 @@ def _first_step(config: RunConfig, task: Task, precision: str, device: torch.dev
     """
     config = config.model_copy(update={"model": config.model.model_copy(update=NO_DROPOUT)})
     stepper = _stepper(config, task, precision, device)
-    twin = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed)
+    twin = build_model(config.model, config.min_vocab_size(task.vocab_size), config.seed)
     randomize_weights(twin)
     stepper.model.load_state_dict(twin.state_dict())
     result = stepper.step(1)
@@ -112,5 +115,5 @@ def _stepper(config: RunConfig, task: Task, precision: str, device: torch.device
     train = config.train.model_copy(update={"precision": chosen, "fp32_matmul": matmul})
     config = config.model_copy(update={"train": train})
     set_fp32_matmul(matmul)
-    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, device)
+    model = build_model(config.model, config.min_vocab_size(task.vocab_size), config.seed, device)
     return Stepper(config, model, task.batches(config, device))

@@ -92,7 +92,7 @@ def run_proofs(
         tempfile.TemporaryDirectory(prefix="tui-transformer-proof-", ignore_cleanup_errors=True) as root,
         Worker(Path(root) / "log.txt") as worker,
     ):
-        record.content["machine"] = _facts(worker, device)
+        record.content["machine"] = _machine_facts(worker, device)
         record.write()
         began = time.monotonic()
         for number, proof in enumerate(proofs, 1):
@@ -114,7 +114,7 @@ def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budg
     started = time.monotonic()
     context.folder.mkdir()
     try:
-        result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
+        result = worker.call(_call_proof, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, ProofResult):
             text = english("the proof returned {name} instead of a result", name=type(result).__name__)
             result = ProofResult("failed", text)
@@ -130,7 +130,7 @@ def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budg
     return replace(result, seconds=round(time.monotonic() - started, 2))
 
 
-def _run(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
+def _call_proof(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
     if "torch" not in sys.modules:
         return function(context)
     import torch
@@ -148,7 +148,7 @@ def _run(function: Callable[[Context], ProofResult], context: Context) -> ProofR
         set_fp32_matmul("exact")
 
 
-def _facts(worker: Worker, device: str) -> Facts:
+def _machine_facts(worker: Worker, device: str) -> Facts:
     own = {
         "device": device,
         "threads": THREADS,

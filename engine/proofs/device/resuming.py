@@ -165,10 +165,10 @@ def cross_device_resume(context: Context) -> ProofResult:
             )
             wrong.append(text)
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
-    wrong += _state_differs(ready, on_cpu)
+    wrong += _state_differences(ready, on_cpu)
     _run_to_state(on_cpu, "stopped")
     back = resume(ready.path, device=context.device)
-    wrong += _state_differs(on_cpu, back)
+    wrong += _state_differences(on_cpu, back)
     _run_to_state(back, "finished")
     said = english(
         "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
@@ -177,7 +177,7 @@ def cross_device_resume(context: Context) -> ProofResult:
     return passed_if(not wrong, said, "; ".join(wrong), tensors=len(weights))
 
 
-def _state_differs(saved: ReadyRun, loaded: ReadyRun) -> list[str]:
+def _state_differences(saved: ReadyRun, loaded: ReadyRun) -> list[str]:
     one, other = (
         checkpoint.weights_of(ready.trainer.model)
         | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)

@@ -140,7 +140,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it ends
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     connection.send("ready")
     while True:
         try:
@@ -160,7 +160,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
             connection.send((None, shorten(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
 
 
-def _leave_with_parent() -> None:
+def _exit_with_parent() -> None:
     """Exit with the parent: a call that hangs must not outlive it."""
     parent = multiprocessing.parent_process()
     if parent is not None:

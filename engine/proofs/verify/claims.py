@@ -9,7 +9,7 @@ from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.proofs.verify import inputs, records, repeats
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import ClaimFinding, Difference, Outcome, Result, Uncheckable, different
+from engine.proofs.verify.finding import ClaimFinding, Difference, Outcome, Result, Uncheckable, differing
 from engine.runs.reader import LIVE_STATES, RunReader
 
 STEPS = 20  # that are repeated
@@ -55,9 +55,9 @@ def verify(
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             text = tr("a record this claim relies on is damaged")
-            yield different(name, (Difference(text, fault=damage_description(error)),))
+            yield differing(name, (Difference(text, fault=damage_description(error)),))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
             why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield ClaimFinding(name, Result.UNCHECKED, why)
         else:
-            yield different(name, found) if found else ClaimFinding(name, Result.CONFIRMED, text)
+            yield differing(name, found) if found else ClaimFinding(name, Result.CONFIRMED, text)

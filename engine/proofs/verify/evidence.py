@@ -155,7 +155,7 @@ class Evidence:
         the other run's weights nor its own first checkpoint is available.
         """
         capabilities.require_valid(self.config, str(self.reader.path / "config.toml"))
-        model = build_network(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
+        model = build_network(self.config, self.config.min_vocab_size(self.task.vocab_size), self.device)
         if self.origin is None:
             return model
         first = self.folder_of(0)

@@ -51,7 +51,7 @@ class ClaimFinding:
     differences: tuple[Difference, ...] = ()
 
 
-def different(claim: str, found: Sequence[Difference]) -> ClaimFinding:
+def differing(claim: str, found: Sequence[Difference]) -> ClaimFinding:
     """Return the finding on a claim with at least one difference."""
     more = tr("; and {n} more", n=len(found) - LISTED) if len(found) > LISTED else ""
     return ClaimFinding(claim, Result.DIFFERS, "; ".join(map(str, found[:LISTED])) + more, tuple(found))

@@ -184,12 +184,12 @@ def _schedule_differences(
             fault = tr("step {after} comes after step {before}", after=after, before=before)
             return [Difference(tr("order of {what}", what=what), fault=fault)]
     there = set(steps)
-    strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
+    strange = [step for step in steps if step > end or not (_is_due(step, every) or step in required)]
     fault = tr("not due")
     wrong = [Difference(tr("{what} at step {step}", what=what, step=step), fault=fault) for step in strange[:LISTED]]
-    missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
-    missing -= sum(_due(step, every) and step not in there for step in optional)
-    missing += sum(step not in there and not _due(step, every) for step in required)
+    missing = (end // every if every > 0 else 0) - sum(_is_due(step, every) and step <= end for step in there)
+    missing -= sum(_is_due(step, every) and step not in there for step in optional)
+    missing += sum(step not in there and not _is_due(step, every) for step in required)
     if missing > 0:
         have = len(there) - len(strange)
         text = tr("number of {records} up to step {end:,}", records=what, end=end)
@@ -197,7 +197,7 @@ def _schedule_differences(
     return wrong
 
 
-def _due(step: int, every: int) -> bool:
+def _is_due(step: int, every: int) -> bool:
     return every > 0 and step > 0 and step % every == 0
 
 

@@ -43,7 +43,10 @@ def score(evidence: Evidence, which: str) -> Outcome:
         if not recorded:
             raise Uncheckable(tr("no score was recorded at this checkpoint's step, {step:,}", step=step))
         said, wrong = _compare_scores(evidence, recorded[-1], found, tr("at step {step:,}", step=step))
-    return tr("step {step:,} scored again: {said}", step=step, said=said), [*wrong, *_translations(evidence, found)]
+    return tr("step {step:,} scored again: {said}", step=step, said=said), [
+        *wrong,
+        *_translation_differences(evidence, found),
+    ]
 
 
 def averages(evidence: Evidence) -> Outcome:
@@ -138,7 +141,7 @@ def _score_checkpoint(evidence: Evidence, folder: Path, which: str) -> Record:
     return evidence.scores_by_checkpoint[folder]
 
 
-def _translations(evidence: Evidence, found: Record) -> list[Difference]:
+def _translation_differences(evidence: Evidence, found: Record) -> list[Difference]:
     said = evidence.reader.raw("translations")
     if said.get("step") != found["step"] or not evidence.exact or WRITTEN in evidence.redefined_fields:
         return []
@@ -259,7 +262,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
     if evidence.validation:
         record, step = ValidationRecord.read(evidence.validation[-1]), evidence.validation[-1]["step"]
         free = evidence.reader.leak_free
-        found += [*score_verdicts(record, facts, config, step=step, leak_free=free), _curve(evidence, step)]
+        found += [*score_verdicts(record, facts, config, step=step, leak_free=free), _curve_verdict(evidence, step)]
     if evidence.finished and (best := evidence.reader.summary.best) is not None:
         found.append(check_majority(best, facts, step=evidence.end_step))
     samples = list(evidence.reader.raw_lines("samples"))
@@ -268,7 +271,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
     yield from (verdict for verdict in found if verdict is not None)
 
 
-def _curve(evidence: Evidence, step: int) -> Verdict | None:
+def _curve_verdict(evidence: Evidence, step: int) -> Verdict | None:
     """Repeat the last curve check: over the whole run at its end, else up to the newest evaluation."""
     reason = evidence.status.reason
     if evidence.state == "failed" and any(said in reason for said in FALLEN):

@@ -188,7 +188,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
             os.read(go, 1)
             raise InputError("enough")
 
-        pytest.MonkeyPatch().setattr(assembling, "_load", wait)
+        pytest.MonkeyPatch().setattr(assembling, "_build_parts", wait)
         with pytest.raises(InputError):
             resume(run, device="cpu")
         return 0

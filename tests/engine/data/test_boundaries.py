@@ -9,7 +9,7 @@ from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches, boundary_token, token_positions, training_batches
 from engine.data.objectives import IGNORED, make_objective
 from engine.data.sources import END_OF_TEXT
-from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, bpe_of, read_tokenizer
+from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, cached_bpe, read_tokenizer
 from engine.data.tokenizers.load import read_any_tokenizer
 from engine.evaluation.metrics import score_tokens
 from engine.model.transformer import build_model
@@ -27,16 +27,16 @@ def config(**data: object) -> RunConfig:
 
 
 def test_it_is_one_token_of_byte_pairs_and_never_merged(tmp_path) -> None:
-    tokenizer = bpe_of([TEXT * 3], 300)
+    tokenizer = cached_bpe([TEXT * 3], 300)
     assert tokenizer.end_of_text == tokenizer.vocab_size - 1
     ids = tokenizer.encode(TEXT)
     assert int((ids == tokenizer.end_of_text).sum()) == len(DOCUMENTS) and tokenizer.decode(ids) == TEXT
     assert not any(b"end" in piece for piece in tokenizer.token_bytes[:-1])
-    assert bpe_of([TEXT * 3], 300).sha256 == tokenizer.sha256  # from the cache
+    assert cached_bpe([TEXT * 3], 300).sha256 == tokenizer.sha256  # from the cache
     (tmp_path / "t.json").write_text(tokenizer.to_json())
     assert read_tokenizer(tmp_path / "t.json").target.end_of_text == tokenizer.end_of_text
     assert hf.Tokenizer.from_str(tokenizer.library_json()).encode(TEXT).ids == ids.tolist()
-    assert bpe_of(["no document ends"], 300).end_of_text is None
+    assert cached_bpe(["no document ends"], 300).end_of_text is None
 
 
 def test_gpt2s_vocabulary_has_it_after_its_merges(tmp_path) -> None:

@@ -196,7 +196,7 @@ def test_words_are_counted_part_by_part_as_in_the_whole_text(tmp_path, small, mo
     tokenizer = make_tokenizer(whole, config)
     monkeypatch.setattr("engine.data.spelling.MIN_CACHED_LENGTH", 0)
     for split, found in whole.splits.items():
-        assert large.splits[split].sizes == found.sizes == sizes_of(found.text.encode())
+        assert large.splits[split].text_sizes == found.text_sizes == sizes_of(found.text.encode())
         for _ in range(2):  # the second time from the cache
             left_open = split_undetermined_counts(large.splits[split], tokenizer)
             assert (left_open == undetermined_counts(found.text, tokenizer)).all() and left_open.any()

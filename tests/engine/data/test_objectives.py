@@ -97,7 +97,7 @@ def test_places_are_found_by_sending_numbers_through() -> None:
 
 def test_pieces_are_the_batch() -> None:
     made = batch("copy", rows(5, 7), source_length=5)
-    pieces = list(made.pieces(3))
+    pieces = list(made.chunk(3))
     for part in ("tokens", "targets", "source"):
         assert torch.equal(torch.cat([getattr(piece, part) for piece in pieces]), getattr(made, part))
     assert [len(piece.tokens) for piece in pieces] == [3, 3, 1]

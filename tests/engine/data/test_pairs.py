@@ -107,7 +107,7 @@ def test_padding_is_predicted_by_nobody_and_stands_nowhere() -> None:
 
 def test_pieces_of_a_batch_are_its_rows() -> None:
     batch = pair_batch(pairs(7), SPECIAL)
-    pieces = list(batch.pieces(3))
+    pieces = list(batch.chunk(3))
     assert torch.equal(torch.cat([piece.source_positions.index for piece in pieces]), batch.source_positions.index)
     assert torch.equal(torch.cat([piece.targets for piece in pieces]), batch.targets)
 

@@ -16,7 +16,7 @@ from engine.data.tokenizers import (
     PairTokenizer,
     Tokenizer,
     WordTokenizer,
-    bpe_of,
+    cached_bpe,
     read_tokenizer,
 )
 
@@ -159,30 +159,30 @@ def trained(monkeypatch) -> list[int]:
 
 
 def test_the_same_texts_are_learned_from_once(folder, trained) -> None:
-    assert {bpe_of(TEXTS, 285).sha256 for _ in range(3)} == {BPE.sha256} and trained == [285]
-    bpe_of(TEXTS, 270), bpe_of([*TEXTS, "more"], 270), bpe_of(["".join(TEXTS)], 270)
+    assert {cached_bpe(TEXTS, 285).sha256 for _ in range(3)} == {BPE.sha256} and trained == [285]
+    cached_bpe(TEXTS, 270), cached_bpe([*TEXTS, "more"], 270), cached_bpe(["".join(TEXTS)], 270)
     assert trained == [285, 270, 270, 270]
     assert [path.suffix for path in folder.iterdir()] == [".npy"] * 4
 
 
 @pytest.mark.parametrize("damage", ["", "{}", "\x00", "\x93NUMPY", "x" * 100])
 def test_a_damaged_one_is_made_again(folder, trained, damage: str) -> None:
-    bpe_of(TEXTS, 285)
+    cached_bpe(TEXTS, 285)
     next(folder.iterdir()).write_text(damage)
-    assert bpe_of(TEXTS, 285).sha256 == BPE.sha256 and trained == [285, 285]
-    assert bpe_of(TEXTS, 285).sha256 == BPE.sha256 and trained == [285, 285]
+    assert cached_bpe(TEXTS, 285).sha256 == BPE.sha256 and trained == [285, 285]
+    assert cached_bpe(TEXTS, 285).sha256 == BPE.sha256 and trained == [285, 285]
 
 
 def test_a_changed_merge_is_damage(folder, trained) -> None:
-    bpe_of(TEXTS, 285)
+    cached_bpe(TEXTS, 285)
     path = next(folder.iterdir())
     merges = np.load(path)
     merges[-2:] = 97
     np.save(path, merges)
-    assert bpe_of(TEXTS, 285).sha256 == BPE.sha256 and len(trained) == 2
+    assert cached_bpe(TEXTS, 285).sha256 == BPE.sha256 and len(trained) == 2
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeypatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "file"))
-    assert bpe_of(TEXTS, 285).sha256 == BPE.sha256
+    assert cached_bpe(TEXTS, 285).sha256 == BPE.sha256

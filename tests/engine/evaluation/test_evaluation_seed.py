@@ -17,7 +17,7 @@ def test_runs_of_two_seeds_are_asked_the_same(changes, tiny) -> None:
         config = tiny(*changes, f"seed={seed}")
         task = make_task(config, None)
         config = task.resolve_config(config, "", 1)
-        one_model = build_model(config.model, config.needed_tokens(task.vocab_size), 7)
+        one_model = build_model(config.model, config.min_vocab_size(task.vocab_size), 7)
         records.append(task.scorer(config, next(one_model.parameters()).device).record(one_model).dump())
     assert records[0] == records[1]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.data.tokenizers import CharacterTokenizer, PairTokenizer
-from engine.generation.inspection import attentions, record_cross_attention
+from engine.generation.inspection import attention_layers, record_cross_attention
 from engine.generation.translation import Translator
 from tests.engine.generation.writers import CELLS, NAMES, SOURCES, SPECIALS, TEXT, writer
 from tests.engine.model.cells import BASE
@@ -60,7 +60,7 @@ def test_what_is_shown_while_streaming_is_the_alignment_of_the_whole(model) -> N
 def test_captured_weights_make_the_models_own_output() -> None:
     """weights · values, joined and projected, is what the layer gave: they are no picture of something else."""
     model, target = writer(CELLS[3]), SOURCES[:, :5]
-    part, given, made = attentions(model, "cross")[1], [], []
+    part, given, made = attention_layers(model, "cross")[1], [], []
 
     def keep(module, inputs, output) -> None:
         given.append(inputs)

@@ -86,7 +86,7 @@ def test_surprise_is_the_negative_log_of_a_direct_pass_over_its_window(tiny, len
     """The rule written out: windows of 16 every 8; each token in the first window that has it as a target."""
     config = tiny("model.init_std=0.3")
     model, ids = build_model(config.model, VOCAB, 1).eval(), draw(8, length)[0]
-    found = surprise.surprise(model, config, VOCAB, ids, alternatives=4)
+    found = surprise.text_surprise(model, config, VOCAB, ids, alternatives=4)
     assert found.tokens[0].nats is None and [token.token for token in found.tokens] == ids.tolist()
     for i in range(1, length):
         start = next(start for start in range(0, length, 8) if start + 16 >= i)
@@ -107,7 +107,7 @@ SEQUENCE = ("model.architecture=encoder-decoder", "model.source_length=6")
 def test_a_models_surprise_of_a_target_is_given_its_source(tiny, kind, length) -> None:
     config = tiny(*SEQUENCE, f"objective.kind={kind}")
     model, ids = build_model(config.model, VOCAB + 1, 1).eval(), draw(8, length)[0]
-    found = surprise.surprise(model, config, VOCAB, ids)
+    found = surprise.text_surprise(model, config, VOCAB, ids)
     target = {"copy": ids, "reverse": ids.flip(0), "continuation": ids[6:]}[kind].tolist()
     source = ids[:6].tolist()
     read = [source[-1] if kind == "continuation" else VOCAB, *target]
@@ -130,4 +130,4 @@ def test_a_models_surprise_of_a_target_is_given_its_source(tiny, kind, length) -
 def test_where_surprise_is_not_defined_a_sentence_says_so(tiny, changes, length, said) -> None:
     config = tiny(*changes)
     with pytest.raises(InputError, match=said):
-        surprise.surprise(build_model(config.model, VOCAB + 1, 1), config, VOCAB, draw(8, length)[0])
+        surprise.text_surprise(build_model(config.model, VOCAB + 1, 1), config, VOCAB, draw(8, length)[0])

@@ -6,7 +6,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.evaluation.metrics import score_tokens
-from engine.generation.sampling import Sampling, stream
+from engine.generation.sampling import Sampling, stream_tokens
 from engine.model.decoding import Predictor
 from engine.training.assemble import assemble
 
@@ -38,7 +38,7 @@ def test_text_past_the_context_falls_apart_without_the_rule_and_not_with_it(tmp_
     for rule, context in (("restart", CONTEXT), ("none", 10**6)):
         before, after = [], []
         for seed in range(4):
-            drawn = stream(Predictor(model), prompt, ASKED, Sampling(0.8, 40), seed, context=context)
+            drawn = stream_tokens(Predictor(model), prompt, ASKED, Sampling(0.8, 40), seed, context=context)
             values = strangeness(prompt.tolist() + [d.token for d in drawn])
             before.append(values[: CONTEXT - 10].mean())
             after.append(values[CONTEXT:].mean())

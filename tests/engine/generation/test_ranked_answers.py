@@ -20,7 +20,7 @@ QUESTION = np.array([0, 3, 1], dtype=np.int64)
 
 def model_and_prompt(kind: str = "question-answer", *, reads: bool = False, **model: object):
     wanted = config(kind, reads=reads, model={"d_model": 16, "n_layers": 1, "d_ff": 32, **model})
-    made = build_model(wanted.model, wanted.needed_tokens(SIZE), 3).eval()
+    made = build_model(wanted.model, wanted.min_vocab_size(SIZE), 3).eval()
     with torch.no_grad():
         made.head.weight.mul_(20)  # chances that differ
     prompt = (

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from engine.config.model import ModelConfig
-from engine.generation.sampling import Sampling, distribution, fill, sample_step, stream
+from engine.generation.sampling import Sampling, distribution, fill_gaps, sample_step, stream_tokens
 from engine.model.decoding import Predictor
 from engine.model.transformer import build_model
 from tests.fake_card import data_of, fake_card
@@ -25,7 +25,7 @@ def model(tiny):
 
 
 def ids(model, length: int, how: Sampling = Sampling(1.0, 0), seed: int = 1, prompt=PROMPT) -> list[int]:
-    return [d.token for d in stream(Predictor(model), prompt, length, how, seed, context=16)]
+    return [d.token for d in stream_tokens(Predictor(model), prompt, length, how, seed, context=16)]
 
 
 def test_greedy_takes_the_likeliest_of_a_full_pass_each_time(model) -> None:
@@ -48,7 +48,7 @@ def test_a_full_context_restarts_from_its_newest_half(model) -> None:
         with torch.no_grad():
             text.append(int(model(torch.tensor([window]))[0, -1].argmax()))
         window.append(text[-1])
-    drawn = list(stream(Predictor(model), PROMPT, 40, GREEDY, 1, context=16))
+    drawn = list(stream_tokens(Predictor(model), PROMPT, 40, GREEDY, 1, context=16))
     assert [d.token for d in drawn] == text[3:]
     assert [i for i, d in enumerate(drawn) if d.restarted] == expected_restarts == [14, 23, 32]
 
@@ -85,7 +85,7 @@ def test_draws_follow_the_distribution(model) -> None:
 
 def test_reported_probabilities_are_the_models_own(model) -> None:
     text = PROMPT.tolist()
-    for drawn in stream(Predictor(model), PROMPT, 10, Sampling(0.5, 3, 0.9), 1, context=16):
+    for drawn in stream_tokens(Predictor(model), PROMPT, 10, Sampling(0.5, 3, 0.9), 1, context=16):
         with torch.no_grad():
             probability = model(torch.tensor([text]))[0, -1].softmax(-1)[drawn.token].item()
         assert drawn.probability == pytest.approx(probability, abs=1e-6)
@@ -126,8 +126,8 @@ HOWS = [Sampling(1.0, 0), Sampling(0.5, 3, 0.9), Sampling(0.7, 0, 0.6), Sampling
 
 @pytest.mark.parametrize("how", HOWS)
 def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
-    plain = list(stream(Predictor(model), PROMPT, 40, how, 1, context=16))
-    told = list(stream(Predictor(model), PROMPT, 40, how, 1, context=16, alternatives=5))
+    plain = list(stream_tokens(Predictor(model), PROMPT, 40, how, 1, context=16))
+    told = list(stream_tokens(Predictor(model), PROMPT, 40, how, 1, context=16, alternatives=5))
     assert [replace(drawn, alternatives=()) for drawn in told] == plain
     assert all(len(drawn.alternatives) == 5 for drawn in told) and not plain[0].alternatives
 
@@ -138,7 +138,7 @@ def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
 def test_alternatives_from_the_cache_are_the_best_of_a_direct_pass(tiny, position, how, allowed) -> None:
     model = build_model(tiny("model.init_std=0.3", f"model.position={position}").model, VOCAB, 1).eval()
     text, ids = PROMPT.tolist(), None if allowed is None else torch.arange(allowed)
-    for drawn in stream(Predictor(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=ids):
+    for drawn in stream_tokens(Predictor(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=ids):
         with torch.no_grad():
             logits = model(torch.tensor([text]))[:, -1]
         belief, chances = logits.softmax(-1)[0], distribution(logits[:, :allowed], how)[0]
@@ -153,7 +153,7 @@ def test_the_gaps_of_a_text_are_filled_with_their_alternatives(tiny) -> None:
     config = tiny("model.architecture=encoder", "objective.kind=masked", "model.init_std=0.3")
     model, ids = build_model(config.model, VOCAB + 1, 1).eval(), torch.tensor([1, 2, 3, 4, 5])
     gaps = torch.tensor([False, True, False, True, False])
-    filled, drawn = fill(model, VOCAB, ids, gaps, Sampling(1.0, 0), 1, alternatives=3)
+    filled, drawn = fill_gaps(model, VOCAB, ids, gaps, Sampling(1.0, 0), 1, alternatives=3)
     with torch.no_grad():
         belief = model(torch.where(gaps, VOCAB, ids)[None])[0].softmax(-1)[gaps]
     assert filled[gaps].tolist() == [one.token for one in drawn] and filled[~gaps].tolist() == [1, 3, 5]

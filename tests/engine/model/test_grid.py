@@ -72,7 +72,7 @@ def test_the_probe_tells_who_sees_ahead(cell) -> None:
     objective = make_objective(cell, VOCAB - 1)  # the last token is the start token of a copy
     windows = draw(7, objective.window) % (VOCAB - 1)
     verdict = leak_probe(build_model(cell.model, VOCAB, 1), objective, windows, VOCAB - 1, when="before", step=0)
-    if cell.task.leak(cell) is None:
+    if cell.task.copy_leak(cell) is None:
         assert verdict.verdict == "ok" and verdict.value == 0.0
     else:
         assert verdict.verdict == "LEAK" and verdict.value > 0.0
@@ -102,7 +102,7 @@ def test_the_probe_follows_a_text_that_is_rearranged(documents) -> None:
     """No leak in any network that masked documents and questions are for, and one where an answer is seen."""
     objective = make_objective(documents, VOCAB)
     windows = draw(7, objective.window)
-    needed = documents.needed_tokens(VOCAB)
+    needed = documents.min_vocab_size(VOCAB)
 
     def verdict(model: torch.nn.Module) -> str:
         return leak_probe(model, objective, windows, VOCAB, when="before", step=0).verdict

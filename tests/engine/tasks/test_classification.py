@@ -13,11 +13,11 @@ from engine.base.errors import InputError
 from engine.capabilities import check
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, POSITIONS
-from engine.data.baselines import class_loss, naive_bayes
+from engine.data.baselines import class_prior_loss, naive_bayes
 from engine.data.objectives import Batch, Classification, PooledBatch, make_objective
 from engine.data.synthetic import bulletins
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.metrics import confusion, macro_f1
+from engine.evaluation.metrics import confusion_matrix, macro_f1
 from engine.generation.classifying import class_probabilities, encode_texts
 from engine.model.size import flops_per_token, parameter_count
 from engine.model.transformer import build_model, evaluating
@@ -328,10 +328,10 @@ def test_naive_bayes_is_the_rule_of_the_book() -> None:
 
 def test_macro_f1_weighs_every_class_alike() -> None:
     truth, found = np.array([0] * 8 + [1, 1]), np.array([0] * 8 + [0, 1])
-    counts = confusion(truth, found, 3)
+    counts = confusion_matrix(truth, found, 3)
     assert counts.tolist() == [[8, 0, 0], [1, 1, 0], [0, 0, 0]]
     assert macro_f1(counts) == pytest.approx((16 / 17 + 2 / 3) / 2)
-    assert class_loss(truth, truth, 2) == pytest.approx(-(0.8 * math.log(0.8) + 0.2 * math.log(0.2)))
+    assert class_prior_loss(truth, truth, 2) == pytest.approx(-(0.8 * math.log(0.8) + 0.2 * math.log(0.2)))
 
 
 def test_it_learns_what_words_tell() -> None:

@@ -138,8 +138,8 @@ def test_a_decoders_loss_is_that_of_the_headlines_alone(tmp_path: Path, monkeypa
             answers = torch.tensor([*target, end])
             total, count = total + F.cross_entropy(logits, answers, reduction="sum").item(), count + len(answers)
     assert scored(task, model, writes.config) == pytest.approx(total / count, abs=1e-5)
-    real = objectives.shifted_rows
-    monkeypatch.setattr(objectives, "shifted_rows", lambda rows, given, *rest: real(rows, [0] * len(rows), *rest))
+    real = objectives.shifted_batch
+    monkeypatch.setattr(objectives, "shifted_batch", lambda rows, given, *rest: real(rows, [0] * len(rows), *rest))
     assert abs(scored(task, model, writes.config) - total / count) > 1e-3
 
 

@@ -137,7 +137,7 @@ def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> 
         else:
             q[row] = 0.0
     expected = -(q * logits.log_softmax(-1)).sum()
-    assert stepper._smoothed(total, logits.log_softmax(-1), targets) == pytest.approx(float(expected), abs=1e-9)
+    assert stepper._smoothed_loss(total, logits.log_softmax(-1), targets) == pytest.approx(float(expected), abs=1e-9)
 
 
 def test_the_reported_training_loss_is_not_smoothed() -> None:
@@ -192,7 +192,7 @@ def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> N
 def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run) -> None:
     wanted = config(model={"context_length": 64})
     task = make_task(wanted, None)
-    size = wanted.needed_tokens(task.vocab_size)
+    size = wanted.min_vocab_size(task.vocab_size)
     model = build_model(wanted.model, size, 1)  # untrained: it never ends
     assert isinstance(model, EncoderDecoder)
     translator = Translator(model, task.tokenizer, wanted)

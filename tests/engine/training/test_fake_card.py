@@ -50,7 +50,7 @@ def miniature(name: str, *changes: str) -> RunConfig:
 def stepper_on(card: FakeCard, config: RunConfig) -> Stepper:
     task = make_task(config, None)
     config = task.resolve_config(config, "test", 1)
-    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, card.device)
+    model = build_model(config.model, config.min_vocab_size(task.vocab_size), config.seed, card.device)
     return Stepper(config, model, task.batches(config, card.device))
 
 

@@ -392,7 +392,7 @@ def _source_ignored_by_the_last_layer(patch: pytest.MonkeyPatch) -> None:
 
 
 def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(step.Stepper, "_smoothed", lambda self, total, log_p, targets: total)
+    patch.setattr(step.Stepper, "_smoothed_loss", lambda self, total, log_p, targets: total)
 
 
 def _z_loss_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -518,7 +518,7 @@ def _decay_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _own_rate_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(optimizer, "_rate", lambda config, at: None)
+    patch.setattr(optimizer, "_group_lr", lambda config, at: None)
 
 
 def _orthogonalised_together(patch: pytest.MonkeyPatch) -> None:
@@ -713,7 +713,7 @@ def test_the_same_settings_without_a_bug_raise_nothing(preset: str, changes: tup
 def test_no_shipped_preset_raises_an_alarm_that_is_not_its_point(name: str, tmp_path) -> None:
     config = miniature(name)
     reader, refused = begun(config, tmp_path)
-    assert set(reader.badges) == (set() if config.task.leak(config) is None else {"LEAK"}) and not refused
+    assert set(reader.badges) == (set() if config.task.copy_leak(config) is None else {"LEAK"}) and not refused
 
 
 @pytest.mark.usefixtures("minimal_leak_probe")
@@ -736,9 +736,9 @@ def _average_scored_for_the_weights(patch: pytest.MonkeyPatch) -> None:
     def evaluate(self):
         own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
         kept = self.stepper.optimizer.state
-        checkpoint.put_weights(self.model, {name: kept[p]["ema"] for name, p in self.model.named_parameters()})
+        checkpoint.copy_weights(self.model, {name: kept[p]["ema"] for name, p in self.model.named_parameters()})
         real(self)
-        checkpoint.put_weights(self.model, own)
+        checkpoint.copy_weights(self.model, own)
 
     patch.setattr(trainer.Trainer, "_evaluate", evaluate)
 

@@ -184,7 +184,7 @@ def first_token_lost(patch: pytest.MonkeyPatch) -> None:
 
 def end_not_scored(patch: pytest.MonkeyPatch) -> None:
     """The last token of each answer counts for nothing."""
-    right = objectives.shifted_rows
+    right = objectives.shifted_batch
 
     def wrong(*given):
         batch = right(*given)
@@ -194,7 +194,7 @@ def end_not_scored(patch: pytest.MonkeyPatch) -> None:
             batch.targets[row, place] = objectives.IGNORED if n > 1 else batch.targets[row, place]
         return batch
 
-    patch.setattr(objectives, "shifted_rows", wrong)
+    patch.setattr(objectives, "shifted_batch", wrong)
 
 
 FAULTS: list[tuple[Plant, str, tuple[str, ...]]] = [

@@ -199,7 +199,7 @@ def plain(folder: Path) -> None:
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tests.tui_transformer.studio import corpora_seen
-    from tui_transformer.lab.play.pictures import mask_sentence, stacks
+    from tui_transformer.lab.play.pictures import mask_sentence, stack_plans
     from tui_transformer.lab.work.launches import RunActions
     from tui_transformer.studio.design import own_files
     from tui_transformer.studio.design import pane as design
@@ -225,7 +225,7 @@ def plain(folder: Path) -> None:
 
         def attention(self, *asked: Any) -> Any:
             seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
-            return replace(seen, title=told(seen.title), rule=mask_sentence(stacks(model)[0], len(seen.keys)))
+            return replace(seen, title=told(seen.title), rule=mask_sentence(stack_plans(model)[0], len(seen.keys)))
 
     class Writers(FakeWriters):
         def get(self, run: Path, which: str) -> FakeWriter:

@@ -139,7 +139,7 @@ async def test_the_help_of_each_pane_is_ready_before_anyone_asks(tmp_path) -> No
     app = studio(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: len(app._installed_screens) == len(PANE_NAMES))
-        await until(pilot, lambda: app.get_screen(app._help("playground")).size == (100, 30))
+        await until(pilot, lambda: app.get_screen(app._help_screen_name("playground")).size == (100, 30))
         assert len(app.screen_stack) == 1 and len(app._installed_screens) == len(PANE_NAMES)
 
 
@@ -425,7 +425,7 @@ async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path
     app = studio(tmp_path)
     async with app.run_test() as pilot:
         await pilot.press("3")
-        await app._leave("stop")
+        await app._shut_down("stop")
     assert settings.load()[0].pane == "compare"
     again = studio(tmp_path)
     async with again.run_test():

@@ -34,7 +34,7 @@ async def test_the_name_of_the_checks_counts_what_is_not_seen_and_looks_like_the
     variant(tmp_path, "leaky", verdicts=[SUSPICIOUS, LEAK])
 
     def name() -> tuple[str, str]:
-        line = train.pane._tabs._tabs()[0]
+        line = train.pane._tabs._tab_names()[0]
         text, start = line.plain, line.plain.index("checks")
         styles = {str(span.style) for span in line.spans if text[span.start : span.end].strip()[:1] in ("!", "✗")}
         return text[start : text.index("log")].split(" ", 2)[2].strip(), " ".join(styles)
@@ -56,7 +56,7 @@ async def test_train_says_what_cannot_be_marked(tmp_path) -> None:
         await train.pilot.press("Y")
         assert "leaky: LEAK cannot be marked as seen" in said(train.app)
         train.pane.show(tmp_path / "fine")
-        await train.until(lambda: train.pane.current()[1] is not None)
+        await train.until(lambda: train.pane.current_run()[1] is not None)
         await train.pilot.press("Y")
         assert "fine has no warning to mark as seen" in said(train.app)
     assert not list(tmp_path.glob("*/notes.json"))

@@ -212,7 +212,7 @@ async def test_q_asks_before_it_quits_and_ctrl_c_says_how(design, monkeypatch) -
     async def leave(how: str) -> None:
         left.append(how)
 
-    monkeypatch.setattr(app, "_leave", leave)
+    monkeypatch.setattr(app, "_shut_down", leave)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("ctrl+c")
         await until(pilot, lambda: "ctrl+q quits" in said(app).splitlines())

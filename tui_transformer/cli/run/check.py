@@ -63,12 +63,18 @@ def check(
         from engine.training.init_from import ParentCheckpoint
         from engine.training.inspector import run_leak_probe
         from engine.training.self_check import self_check
-        from engine.training.trial import crossover, crossover_length, faster_layer_kind, step_cost, switch_effect
+        from engine.training.trial import (
+            crossover_length,
+            crossover_ratios,
+            faster_layer_kind,
+            step_cost,
+            switch_effect,
+        )
 
         where = resolve_device(device)
         source_run = ParentCheckpoint.find(asked, runs_dir)
         task = make_task(asked, data_dir, None if source_run is None else source_run.tokenizer)
-        vocabulary = asked.needed_tokens(task.vocab_size)
+        vocabulary = asked.min_vocab_size(task.vocab_size)
         runnable = task.resolve_config(asked, tr("preset '{name}'", name=source.name), default_threads())
         model = build_network(runnable, vocabulary, where)
         inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
@@ -96,7 +102,7 @@ def check(
                     max=max(1, getattr(asked.train, key) // 2),
                 )
             ) from None
-        crossed = crossover(asked, where)
+        crossed = crossover_ratios(asked, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = cost.seconds * runnable.train.steps
     largest = BatchShape.from_batch(batches.batch(*batches.largest_batch()))

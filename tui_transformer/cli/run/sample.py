@@ -64,7 +64,7 @@ class SampleSession(Session[ModelWriter]):
                     print_token(clean(piece.text), piece.probability)
             written = "".join(piece.text for piece in pieces)
             wholes = writer.ranked_answers(text, written, OTHERS)
-            filled = writer.filled(text, written)
+            filled = writer.filled_prompt(text, written)
             if self.as_json:
                 known = [piece.nats for piece in pieces if piece.nats is not None]
                 whole = {}

@@ -130,7 +130,7 @@ class TranslationSession(Session[TranslationWriter]):
                 )
             )
         steps = list(self.writers[0].translator.stream(self.last))
-        source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
+        source, target = [*self.writers[0].translator.source_pieces(self.last), END], [piece for piece, *_ in steps]
         words = merge_into_words(source, target, [attention for *_, attention in steps])
         stdout().print(alignment_picture(*words, stdout().width, has_colour()))
 

@@ -167,16 +167,16 @@ def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
         bias_values,
         drawn_positions,
         initial_scheme,
-        stacks,
+        stack_plans,
         visibility_matrix,
     )
 
-    for stack in stacks(config.model, KIND):
+    for stack in stack_plans(config.model, KIND):
         n = drawn_positions(stack.length, PictureFormat())
         scheme = initial_scheme(config.model, stack, config.seed)
         bias = None if scheme is None else bias_values(scheme, stack.visibility, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
-        of = f" of {stack.layers}" if stack.layers else ""
+        of = f" of {stack.layers_text}" if stack.layers_text else ""
         mask = ["".join("01"[cell] for cell in row) for row in visibility_matrix(stack.visibility, n)]
         yield f"{prefix}mask{of}", mask
         yield f"{prefix}bias{of}", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]

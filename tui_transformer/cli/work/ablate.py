@@ -76,7 +76,7 @@ from tui_transformer.lab.work.record import (
     study_file,
     study_lock,
     trained_seconds,
-    write,
+    write_study,
 )
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import (
@@ -199,7 +199,7 @@ def ablate(
             show(elsewhere, as_json=json)
         if dry_run:
             return ExitCode.DONE
-        write(ready, runs_dir)
+        write_study(ready, runs_dir)
         if elsewhere is None and not detach:
             return _run(ready, plan, standings, options)
         stop_file(runs_dir, ready.name).unlink(missing_ok=True)  # it stopped earlier workers
@@ -389,8 +389,8 @@ def _differs(cell: StudyCell, baseline: StudyCell, first: Mapping[tuple[str, str
     if other is None:
         return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
-    if cell.begins_with != other.begins_with:
-        origin = tr("starts from {origin}", origin=cell.begins_with)
+    if cell.parent_stage != other.parent_stage:
+        origin = tr("starts from {origin}", origin=cell.parent_stage)
         found.append(origin if cell.parent_cell else tr("starts from fresh weights"))
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")

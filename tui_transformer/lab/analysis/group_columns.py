@@ -79,12 +79,17 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
     title = measure.title if measure.is_share else measure.name if not measure.lower_is_better else measure.key
     unit = f" {measure.unit}".rstrip()
     return Column(
-        *(measure.key, title + unit, _named(measure, "{name}"), lambda s, b: getattr(s.mean(measure), "mean", None)),
+        *(
+            measure.key,
+            title + unit,
+            _measure_heading(measure, "{name}"),
+            lambda s, b: getattr(s.mean(measure), "mean", None),
+        ),
         *(measure.format_value, measure.format_value),
         always=always,
         spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.format_mean(mean),
         shown_title=tr(title) + unit,
-        shown_name=_named(measure, "{name}", tr),
+        shown_name=_measure_heading(measure, "{name}", tr),
     )
 
 
@@ -92,11 +97,11 @@ def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     title = measure.title.replace("_", " ")
     return Column(
-        *(f"Δ{measure.key}", f"Δ {title}", _named(measure, "Δ {name}")),
+        *(f"Δ{measure.key}", f"Δ {title}", _measure_heading(measure, "Δ {name}")),
         *(lambda s, b: _difference_field(s, measure, "mean"), _signed, _signed),
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.format_mean(found, sign=True),
         shown_title=f"Δ {tr(title)}",
-        shown_name=_named(measure, "Δ {name}", tr),
+        shown_name=_measure_heading(measure, "Δ {name}", tr),
     )
 
 
@@ -115,7 +120,7 @@ def verdict_column(measure: Measure) -> Column:
     )
 
 
-def _named(measure: Measure, how: str, said: Callable[[str], str] = str) -> str:
+def _measure_heading(measure: Measure, how: str, said: Callable[[str], str] = str) -> str:
     """Its name, in the language that `said` translates to, and that its interval is beside it."""
     name = said(measure.name) + (" (%)" if measure.unit == "%" else "")
     return said(english("{name}, 95 % interval")).format(name=how.format(name=name))

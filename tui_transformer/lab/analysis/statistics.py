@@ -117,10 +117,10 @@ def mean_of(values: Sequence[float], *, share: bool = False, places: int | None 
         return Mean(mean, None, 1, None)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     half = t_quantile(CONFIDENCE, n - 1) * sd / math.sqrt(n)
-    return Mean(mean, half, n, sd, _share_interval(mean, half, places) if share else None)
+    return Mean(mean, half, n, sd, _wilson_interval(mean, half, places) if share else None)
 
 
-def _share_interval(mean: float, half: float, places: int | None) -> tuple[float, float] | None:
+def _wilson_interval(mean: float, half: float, places: int | None) -> tuple[float, float] | None:
     """Wilson's interval (1927), with the variance over seeds added to the binomial variance of the questions.
 
     It contains every share p with (mean - p)² ≤ k p (1 - p). With equal scores that is Wilson's interval for the

@@ -119,13 +119,13 @@ def vocabulary(config: RunConfig, characters: VocabularySizes | None = None) -> 
         characters = VocabularySizes(256)
     if data.tokenizer == "bpe":
         characters = VocabularySizes(data.bpe_size, data.bpe_size)
-    tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
+    tokens = model.vocab_size or (config.min_vocab_size(characters.text) if characters else None)
     if tokens is None:
         return None
     if data.shared_vocabulary or config.task.corpus in ("documents", "text"):
         learned = data.tokenizer == "bpe" or bound
         return Vocabulary(tokens, at_most=learned and model.vocab_size is None)
-    found = config.needed_tokens(characters.sources) if characters and characters.sources else None
+    found = config.min_vocab_size(characters.sources) if characters and characters.sources else None
     sources = model.source_vocab_size or found
     if sources is None:
         return None
@@ -240,7 +240,7 @@ class Draft:
 
     def with_change(self, key: str, value: Any) -> "Draft":
         """Return a copy with one key changed; None, or the key's original value, undoes the change."""
-        rest = {k: v for k, v in self.changes.items() if k != key and k != _other_way(key)}
+        rest = {k: v for k, v in self.changes.items() if k != key and k != _exclusive_key(key)}
         without = replace(self, changes=rest)
         if value is None:
             return without
@@ -250,7 +250,7 @@ class Draft:
         return changed
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
-        gone = {_other_way(key) for key in changes}
+        gone = {_exclusive_key(key) for key in changes}
         return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
 
     def with_ranks(self, n: int) -> "Draft":
@@ -397,7 +397,7 @@ def format_value(value: Any) -> str:
     return tr("unset") if value is None else str(value)
 
 
-def _other_way(key: str) -> str | None:
+def _exclusive_key(key: str) -> str | None:
     section, _, name = key.rpartition(".")
     for pair in EXCLUSIVE.get(section, ()):
         if name in pair:

@@ -33,16 +33,18 @@ class NetworkRow:
 
 def draw_network(model: ModelConfig, before: ModelConfig | None, width: int) -> list[list[NetworkRow]]:
     """Return the stacks of a network, the one that is read from last, each as rows of this width."""
-    then = list(_stacks(before, width)) if before is not None else []
+    then = list(_stack_rows(before, width)) if before is not None else []
     found = []
-    for at, rows in enumerate(_stacks(model, width)):
+    for at, rows in enumerate(_stack_rows(model, width)):
         found.append(
-            _compared(rows, then[at]) if at < len(then) else [NetworkRow(*row, "new" if then else "") for row in rows]
+            _mark_differences(rows, then[at])
+            if at < len(then)
+            else [NetworkRow(*row, "new" if then else "") for row in rows]
         )
     return found
 
 
-def _compared(rows: RowParts, before: RowParts) -> list[NetworkRow]:
+def _mark_differences(rows: RowParts, before: RowParts) -> list[NetworkRow]:
     found = []
     for what, i, j, k, m in SequenceMatcher(None, before, rows, autojunk=False).get_opcodes():
         kept = {words for _, words in rows[k:m]}  # a part that only moves is not gone
@@ -51,7 +53,7 @@ def _compared(rows: RowParts, before: RowParts) -> list[NetworkRow]:
     return found
 
 
-def _stacks(model: ModelConfig, width: int) -> Iterator[RowParts]:
+def _stack_rows(model: ModelConfig, width: int) -> Iterator[RowParts]:
     """The rows of each stack, from the top down, without marks."""
     said = load_report_language(language_code())
     label = NORMS[model.norm].label[said.code]
@@ -66,10 +68,10 @@ def _stacks(model: ModelConfig, width: int) -> Iterator[RowParts]:
             rows += _box_rows(box, STREAM, width)
         inside: RowParts = []
         if model.parallel:
-            inside += _sublayer(parts, norm, model, width)
+            inside += _sublayer_rows(parts, norm, model, width)
         else:
             for part in parts:
-                inside += _sublayer([part], norm, model, width)
+                inside += _sublayer_rows([part], norm, model, width)
         rows += [(f"┃{lines}", words) for lines, words in inside]
         for box in above:
             rows += _box_rows(box, STREAM, width)
@@ -83,7 +85,7 @@ def _stacks(model: ModelConfig, width: int) -> Iterator[RowParts]:
         ]
 
 
-def _sublayer(parts: list[Box], norm: Box | None, model: ModelConfig, width: int) -> RowParts:
+def _sublayer_rows(parts: list[Box], norm: Box | None, model: ModelConfig, width: int) -> RowParts:
     """Parts that read the stream together, and what is around them; from the bottom up."""
     lines = INSIDE if model.residual else STREAM
     inside = [norm] if norm is not None and model.norm_placement != "post" else []

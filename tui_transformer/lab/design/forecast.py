@@ -63,7 +63,7 @@ class Forecast:
         return self.seconds is not None and self.seconds >= LONG
 
     @property
-    def time(self) -> str:
+    def time_text(self) -> str:
         sign = "≤" if self.at_most else "≈"
         return tr("time unknown") if self.seconds is None else f"{sign} {rough_duration(self.seconds)}"
 
@@ -81,7 +81,7 @@ class Machine:
         here, found = platform.node(), dict[str, list[RunSpeed]]()
         for reader in list_runs(runs_dir)[-MOST_RUNS:][::-1]:
             attempt = next(iter(reader.environment.attempts[::-1]), None)
-            if attempt is None or attempt.host != here or (speed := _speed(reader, attempt)) is None:
+            if attempt is None or attempt.host != here or (speed := _run_speed(reader, attempt)) is None:
                 continue
             found.setdefault(attempt.device.partition(" ")[0], []).append(speed)
         wanted = "cuda:0" if wanted == "cuda" else wanted
@@ -151,7 +151,7 @@ def base_trained_last(runs_dir: Path) -> str:
     return SMALL
 
 
-def _speed(reader: RunReader, attempt: Attempt) -> RunSpeed | None:
+def _run_speed(reader: RunReader, attempt: Attempt) -> RunSpeed | None:
     summary, flops = reader.summary, reader.model.flops_per_token
     if not (summary.step and summary.tokens and summary.seconds and flops):
         return None

@@ -33,7 +33,7 @@ MOST = 2**26  # bytes of a line
 LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
 
 
-def _of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
+def _objects_of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
     """The JSON objects of a kind among the lines that `check` or `ablate` printed."""
     found = []
     for line in lines:
@@ -42,7 +42,7 @@ def _of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict) and one.get("kind") == kind]
 
 
-async def _run(
+async def _run_process(
     command: list[str], *, stays: bool = False, hears: Callable[[str], None] = lambda line: None
 ) -> tuple[int, list[str], str]:
     """Return a process's exit code, its stdout lines, and the last line of its complaint.
@@ -58,7 +58,7 @@ async def _run(
     try:
         process = await asyncio.shield(starting)
         hear = lambda line: hears(told(line))
-        out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr, hear))
+        out, complaints = await asyncio.gather(_read_lines(process.stdout), _read_lines(process.stderr, hear))
         await process.wait()
     except asyncio.CancelledError:
         process = await starting  # it may have started by now
@@ -70,7 +70,9 @@ async def _run(
     return process.returncode or 0, out, told(last_line("\n".join(complaints)))
 
 
-async def _read(stream: asyncio.StreamReader | None, hears: Callable[[str], None] = lambda line: None) -> list[str]:
+async def _read_lines(
+    stream: asyncio.StreamReader | None, hears: Callable[[str], None] = lambda line: None
+) -> list[str]:
     found = []
     while stream is not None and (line := await stream.readline()):
         found.append(line.decode("utf-8", "replace").rstrip("\r\n"))
@@ -92,7 +94,7 @@ class Benchmarks:
 
     def cached(self, draft: Draft) -> Benchmark | None:
         """Return a design's measurement; a different number of steps only changes the total."""
-        found = self._known.get(self._key(draft))
+        found = self._known.get(self._cache_key(draft))
         config = draft.config
         if found is None or config is None or config.train.epochs is not None:
             return found
@@ -102,11 +104,11 @@ class Benchmarks:
         """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `measure`."""
         found = self.cached(draft)
         if found is None:
-            found = self._known[self._key(draft)] = await run_check(self.command(draft), hears)
+            found = self._known[self._cache_key(draft)] = await run_check(self.command(draft), hears)
         return found
 
     @staticmethod
-    def _key(draft: Draft) -> str:
+    def _cache_key(draft: Draft) -> str:
         data = flatten(draft.config.dump()) if draft.config else {"problem": draft.problem}
         data = {key: value for key, value in data.items() if key not in LEFT_OUT}
         return json.dumps([str(draft.path or draft.preset.name), draft.on, data], sort_keys=True)
@@ -122,13 +124,13 @@ class Benchmarks:
 async def run_check(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
     """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
-        _, lines, complaint = await _run(command, hears=hears)
+        _, lines, complaint = await _run_process(command, hears=hears)
     except OSError as error:
         raise InputError(tr("measurement failed: {strerror}", strerror=reason(error))) from None
-    costs = _of_kind("cost", lines)
+    costs = _objects_of_kind("cost", lines)
     if not costs:
         raise InputError(complaint or tr("check returned no result"))
-    verdicts = [one | {"why": told(str(one.get("why", "")))} for one in _of_kind("verdict", lines)]
+    verdicts = [one | {"why": told(str(one.get("why", "")))} for one in _objects_of_kind("verdict", lines)]
     return Benchmark.read(costs[0] | {"verdicts": verdicts})
 
 
@@ -140,7 +142,7 @@ async def fetch_corpus(corpus: str, data_dir: Path | None) -> None:
     words = [sys.executable, "-m", "tui_transformer", "data", "fetch", corpus]
     words += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
-        code, _, complaint = await _run(words)
+        code, _, complaint = await _run_process(words)
     except OSError as error:
         raise process_start_error(error) from None
     if code != 0:
@@ -166,7 +168,7 @@ async def plan_study(study: Study, target: LaunchTarget) -> "Estimate":
     """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
     from tui_transformer.lab.design.study_draft import Estimate
 
-    for one in _of_kind("plan", await _run_ablate(study, target, "--dry-run")):
+    for one in _objects_of_kind("plan", await _run_ablate(study, target, "--dry-run")):
         found = Estimate.read(one | {"measured": True})
         if found.seconds is not None:
             return found
@@ -177,7 +179,7 @@ async def start_study(study: Study, target: LaunchTarget, plan: "Estimate | None
     """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
     sentence.
     """
-    if not _of_kind("study", await _run_ablate(study, target, "--detach", plan, stays=True)):
+    if not _objects_of_kind("study", await _run_ablate(study, target, "--detach", plan, stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
             tr(
@@ -201,7 +203,7 @@ async def _run_ablate(
     planned = [_temporary_file(json.dumps(plan.dump()), ".json")] if plan is not None else []
     words = [*target.ablate_command(path), option, *(word for file in planned for word in ("--plan", str(file)))]
     try:
-        code, lines, complaint = await _run(words, stays=stays)
+        code, lines, complaint = await _run_process(words, stays=stays)
     except OSError as error:
         raise process_start_error(error) from None
     except asyncio.CancelledError:

@@ -105,7 +105,7 @@ class StudyDraft:
         """Return a copy with more variants; existing ones are not added again."""
         kept = list(self.variants)
         for variant in variants:
-            if not any(_alike(variant, other) for other in kept):
+            if not any(_same_settings(variant, other) for other in kept):
                 kept.append(replace(variant, name=numbered_name(variant.name, [other.name for other in kept])))
         return replace(self, variants=tuple(kept), variant_arguments=())
 
@@ -126,14 +126,14 @@ class StudyDraft:
                 if changed.config is None:
                     raise InputError(changed.problem)
         made = grid(axes)
-        if not any(self._line(variant).configs for variant in made):
-            raise InputError(self._line(made[0]).why_not)
+        if not any(self._variant_line(variant).configs for variant in made):
+            raise InputError(self._variant_line(made[0]).why_not)
         alone = self.variants == (Variant(design_variant_name(self.design)),)
         said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
         return replace(self.with_variants(made), variant_arguments=said_as)
 
     def with_study(self, study: Study) -> "StudyDraft":
-        own = self._base == (study.base, study.changes)
+        own = self._study_base == (study.base, study.changes)
         variants = study.variants
         if not own:
             variants = tuple(replace(v, changes={**study.changes, **v.changes}, expect={}, why="") for v in variants)
@@ -156,14 +156,14 @@ class StudyDraft:
         )
 
     def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[VariantLine]) -> "StudyDraft":
-        gone = [o.variant for o in offered if not any(_alike(o.variant, variant) for variant in ticked)]
+        gone = [o.variant for o in offered if not any(_same_settings(o.variant, variant) for variant in ticked)]
         draft = self
         for variant in self.variants:
-            if any(_alike(variant, other) for other in gone):
-                draft = draft.without(variant.name)
+            if any(_same_settings(variant, other) for other in gone):
+                draft = draft.without_variant(variant.name)
         return draft.with_variants(ticked)
 
-    def without(self, name: str) -> "StudyDraft":
+    def without_variant(self, name: str) -> "StudyDraft":
         """Return a copy without a variant; if it was the baseline, the design becomes that."""
         kept = tuple(variant for variant in self.variants if variant.name != name)
         plain = design_variant_name(self.design)
@@ -194,12 +194,12 @@ class StudyDraft:
     # What it is
 
     @cached_property
-    def _base(self) -> tuple[str, Mapping[str, Any]]:
+    def _study_base(self) -> tuple[str, Mapping[str, Any]]:
         return study_base(self.design)
 
     def _configs(self, variant: Variant) -> tuple[RunConfig, ...]:
         """A variant's configs on this design, stage by stage."""
-        base, changes = self._base
+        base, changes = self._study_base
         this, other = Variant("this", variant.preset, variant.changes, stages=variant.stages), Variant("other")
         try:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
@@ -211,7 +211,7 @@ class StudyDraft:
                 re.sub(rf"\A({re.escape(within)}|{re.escape(whole)})(: |：|, |，)", "", str(error))
             ) from None
 
-    def _line(self, variant: Variant, description: str = "") -> VariantLine:
+    def _variant_line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
             return VariantLine(variant, self._configs(variant), description=description)
         except InputError as error:
@@ -235,13 +235,13 @@ class StudyDraft:
             links = presets.extends_chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
-            line = self._line(variant, tr(preset.description))
+            line = self._variant_line(variant, tr(preset.description))
             same = line.configs and settings_of(line.configs) == as_it_is
             found.append(replace(line, why_not=tr("the design already includes this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has_variant(self, variant: Variant) -> bool:
-        return any(_alike(variant, other) for other in self.variants)
+        return any(_same_settings(variant, other) for other in self.variants)
 
     @cached_property
     def lines(self) -> tuple[VariantLine, ...]:
@@ -250,7 +250,7 @@ class StudyDraft:
         first: dict[str, str] = {}
         plain = design_variant_name(self.design)
         for variant in sorted(self.variants, key=lambda v: v.name == plain):
-            line = found[variant.name] = self._line(variant)
+            line = found[variant.name] = self._variant_line(variant)
             same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
             if same != variant.name:
                 twice = tr("same as {same}: it would be the same run again", same=same)
@@ -294,7 +294,7 @@ class StudyDraft:
         if self.design.problem:
             return None, tr("the design cannot be trained: {problem}", problem=self.design.problem)
         try:
-            base, changes = self._base
+            base, changes = self._study_base
             if len(self.included_lines) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
                 why = tr("{name}: {text}", name=wrong.variant.name, text=wrong.why_not) if wrong else tr("add one")
@@ -345,7 +345,7 @@ class StudyDraft:
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.message for found in lints))
 
     @property
-    def power(self) -> str:
+    def power_text(self) -> str:
         """What it can detect, in a sentence."""
         from tui_transformer.lab.analysis.power import power_sentence  # loads numpy, which Design does without
 
@@ -385,7 +385,7 @@ class StudyDraft:
         return [*words, "--seeds", seeds, *(["--name", self.name] if asked.name is not None else [])]
 
 
-def _alike(one: Variant, other: Variant) -> bool:
+def _same_settings(one: Variant, other: Variant) -> bool:
     return (one.preset, one.stages, dict(one.changes)) == (other.preset, other.stages, dict(other.changes))
 
 
@@ -478,7 +478,7 @@ def estimate_study(
     prices: dict[str, RunCost] = {}
     disk: int | None = 0
     design = draft.design.config
-    work = _operations(design, characters) if design is not None else None
+    work = _run_operations(design, characters) if design is not None else None
     for line in draft.included_lines:
         name = line.variant.name
         found = [cost(config, characters) for config in line.configs]
@@ -489,7 +489,7 @@ def estimate_study(
         parameters, seconds = known[-1][1].parameters, 0.0
         bytes_each = sum(disk_bytes(config, one.parameters) for config, one in known)
         disk = None if disk is None else disk + len(draft.seeds) * bytes_each
-        own = [_operations(config, characters) for config in line.configs]
+        own = [_run_operations(config, characters) for config in line.configs]
         if benchmark is not None and work and None not in own:
             seconds = benchmark.seconds * sum(filter(None, own)) / work
         elif benchmark is None and machine is not None:
@@ -502,7 +502,7 @@ def estimate_study(
     return Estimate(prices=prices, seconds=whole, disk_bytes=disk, devices=devices)
 
 
-def _operations(config: RunConfig, characters: VocabularySizes | None) -> float | None:
+def _run_operations(config: RunConfig, characters: VocabularySizes | None) -> float | None:
     """Operations of a whole run; if counted in epochs, of one token, since its corpus stays the same."""
     found = cost(config, characters)
     if found is None:

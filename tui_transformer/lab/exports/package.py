@@ -109,7 +109,7 @@ def first_losses(run: ExportedRun, task: "Task") -> list[float]:
 
     config = capabilities.with_value(run.config, "train.compile", "never")
     device = torch.device("cpu")
-    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, device)
+    model = build_model(config.model, config.min_vocab_size(task.vocab_size), config.seed, device)
     stepper = Stepper(config, model, task.batches(config, device))
     found = []
     for step in range(1, min(FIRST, config.train.steps) + 1):

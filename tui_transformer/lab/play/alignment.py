@@ -46,18 +46,18 @@ def alignment_picture(
     shares = [[value if math.isfinite(value) and value > 0 else 0.0 for value in row] for row in weights]
     left = min(max(map(cell_len, target)), LEFT, max(4, width // 4))
     if width < len(CAPTION):
-        return _list(source, target, shares, width)
+        return _draw_list(source, target, shares, width)
     for widest in WIDEST:
         columns = [max(UPRIGHT, min(cell_len(word), widest)) for word in source]
         if left + len(BAR) + sum(columns) + len(columns) <= width:
             head = [" ".join(fit_to_width(word, room) for word, room in zip(source, columns, strict=True))]
-            return _matrix(head, target, shares, left, [room + 1 for room in columns], width, colour)
+            return _draw_matrix(head, target, shares, left, [room + 1 for room in columns], width, colour)
     if left + len(BAR) + UPRIGHT * len(source) <= width:
-        return _matrix(_upright(source), target, shares, left, [UPRIGHT] * len(source), width, colour)
-    return _list(source, target, shares, width)
+        return _draw_matrix(_vertical_lines(source), target, shares, left, [UPRIGHT] * len(source), width, colour)
+    return _draw_list(source, target, shares, width)
 
 
-def _matrix(
+def _draw_matrix(
     head: Sequence[str],
     target: Sequence[str],
     shares: Sequence[Sequence[float]],
@@ -90,7 +90,7 @@ def _cell(share: float, characters: int, colour: bool) -> Text:
     return Text(SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * characters)
 
 
-def _upright(words: Sequence[str]) -> list[str]:
+def _vertical_lines(words: Sequence[str]) -> list[str]:
     """Words written downwards, two columns each, aligned at their last characters."""
     signs = []
     for word in words:
@@ -106,7 +106,7 @@ def _upright(words: Sequence[str]) -> list[str]:
     return ["".join(set_cell_size(sign, UPRIGHT) for sign in line) for line in zip(*padded, strict=True)]
 
 
-def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequence[float]], width: int) -> Text:
+def _draw_list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequence[float]], width: int) -> Text:
     """`word → word (0.83)` per target word: the source word with most weight."""
     room = max(1, (width - len(" →  (0.00)")) // 2)
     left = min(room, max(map(cell_len, target)))

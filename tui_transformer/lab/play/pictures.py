@@ -58,7 +58,7 @@ class StackPlan:
     layer_indices: tuple[int, ...] = ()  # the layers that are of this kind, from 0; (): all
 
     @property
-    def layers(self) -> str:
+    def layers_text(self) -> str:
         """Which layers it is about, in words; "" if all."""
         return (
             trn(
@@ -75,7 +75,7 @@ class StackPlan:
 KIND = ("attention", "position")
 
 
-def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
+def stack_plans(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
     """A network's stacks, one or encoder and decoder; if their layers differ in what is drawn, one for each kind."""
     if model.architecture == "encoder-decoder":
         shapes = [
@@ -99,7 +99,7 @@ def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
 
 def layer_plan(model: ModelConfig, layer: int, *, encoder: bool) -> StackPlan:
     """A layer of a network, from 0, among those of its kind."""
-    plans = stacks(model, KIND)
+    plans = stack_plans(model, KIND)
     plans = [plan for plan in plans if plan.name == plans[0 if encoder else -1].name]
     return next(plan for plan in plans if not plan.layer_indices or layer in plan.layer_indices)
 
@@ -109,12 +109,12 @@ def pictures(model: ModelConfig, seed: int, canvas: PictureFormat) -> Iterator[T
 
     Learned numbers are drawn as initialized with this seed.
     """
-    plans = stacks(model)
+    plans = stack_plans(model)
     for plan in plans:
         yield mask_picture(plan, canvas)
     if plans[0].name != plans[-1].name:
         yield Text(tr("cross-attention: every decoder query sees the whole source; only padding is masked"))
-    for plan in stacks(model, KIND[1:]):
+    for plan in stack_plans(model, KIND[1:]):
         position = POSITIONS[plan.position]
         own = position.acts_on == "scores" or (position.learned and position.acts_on == "embeddings")
         if own or plan.name == plans[-1].name:
@@ -141,11 +141,11 @@ def drawn_positions(length: int, canvas: PictureFormat) -> int:
 def mask_picture(stack: StackPlan, canvas: PictureFormat) -> Text:
     """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
     n = drawn_positions(stack.length, canvas)
-    words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share(n, stack.length))
+    words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share_text(n, stack.length))
     if canvas.brief:
-        words = tr("↓ {queries}, → keys", queries=_first(n, stack.length, tr("queries")))
+        words = tr("↓ {queries}, → keys", queries=_first_text(n, stack.length, tr("queries")))
     rows = [Text(line) for line in half_blocks(visibility_matrix(stack.visibility, n))]
-    return Text("\n").join([Text(mask_sentence(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
+    return Text("\n").join([Text(mask_sentence(stack, n)), Text(words), _ruler(n, 1), *_frame_rows(rows, n, 2)])
 
 
 def mask_sentence(stack: StackPlan, n: int) -> str:
@@ -154,7 +154,7 @@ def mask_sentence(stack: StackPlan, n: int) -> str:
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
     what = stack.visibility_text + (tr(" (more than shown here)") if n < stack.length and far >= n else "")
     owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
-    where = tr(" in {layers}", layers=stack.layers) if stack.layers else ""
+    where = tr(" in {layers}", layers=stack.layers_text) if stack.layers_text else ""
     return tr(
         "{owner}self-attention{where}, {attention}: each query sees {what}",
         owner=owner,
@@ -164,26 +164,26 @@ def mask_sentence(stack: StackPlan, n: int) -> str:
     )
 
 
-def _share(n: int, length: int) -> str:
+def _share_text(n: int, length: int) -> str:
     return tr("; first {n} of {length:,}", n=n, length=length) if n < length else ""
 
 
-def _first(n: int, length: int, rows: str) -> str:
+def _first_text(n: int, length: int, rows: str) -> str:
     return tr("first {n} of {length:,} {rows}", n=n, length=length, rows=rows) if n < length else rows
 
 
-def _step(n: int) -> int:
+def _label_step(n: int) -> int:
     return 4 if n <= 20 else 8
 
 
 def _ruler(n: int, characters: int) -> Text:
-    step = _step(n)
+    step = _label_step(n)
     marks = "".join(str(at).ljust(step * characters) for at in range(0, n, step))
     return Text(" " * MARGIN + marks.rstrip())
 
 
-def _framed(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
-    labels = [str(at) if at % _step(n) == 0 else "" for at in range(0, n, rows_a_line)]
+def _frame_rows(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
+    labels = [str(at) if at % _label_step(n) == 0 else "" for at in range(0, n, rows_a_line)]
     return [Text.assemble(f"{label:>{MARGIN - 2}} │", row, "│") for label, row in zip(labels, rows, strict=True)]
 
 
@@ -224,7 +224,7 @@ def grey(share: float) -> str:
     return f"#{level:02x}{level:02x}{level:02x}"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value + 0.0:.3g}".replace("-", "−")
 
 
@@ -232,14 +232,14 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
     """The shades between the highest and the lowest value: `0 █▓▒░ −9.75`."""
     low, high = _extremes(values)
     if not high > low:
-        return Text(tr("{number} everywhere", number=_number(high)))
-    legend = Text(f"{_number(high)} ")
+        return Text(tr("{number} everywhere", number=_format_number(high)))
+    legend = Text(f"{_format_number(high)} ")
     if colour:
         for i in range(len(SHADES)):
             legend.append("█", grey(1 - i / (len(SHADES) - 1)))
     else:
         legend.append(shades[::-1])
-    return legend.append(f" {_number(low)}")
+    return legend.append(f" {_format_number(low)}")
 
 
 def bias_picture(values: Values, *, length: int, title: str, canvas: PictureFormat) -> Text:
@@ -249,13 +249,13 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: PictureForm
     """
     n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
-    words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share(n, length))
+    words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share_text(n, length))
     head = [Text.assemble(tr("{title}: ", title=title), legend, tr(" added to the score")), Text(words)]
     if canvas.brief:
-        axes = tr("↓ {queries}, → keys", queries=_first(n, length, tr("queries")))
+        axes = tr("↓ {queries}, → keys", queries=_first_text(n, length, tr("queries")))
         head = [Text(tr("{title}, added to the score", title=title)), Text.assemble(legend, tr("; {more}", more=axes))]
     rows = shade_lines(values, colour=canvas.colour, characters=characters, shades=shades)
-    return Text("\n").join([*head, _ruler(n, characters), *_framed(rows, n, 2 if canvas.colour else 1)])
+    return Text("\n").join([*head, _ruler(n, characters), *_frame_rows(rows, n, 2 if canvas.colour else 1)])
 
 
 def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: PictureFormat) -> Text:
@@ -271,22 +271,22 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
     some = f"{width:,} {columns}" + (tr(", one in {every:,} pairs", every=every) if every > 1 else "")
     head = [
         Text.assemble(tr("{title}: ", title=title), legend),
-        Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share(n, length))),
+        Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share_text(n, length))),
     ]
     if canvas.brief:
         across = tr("{n:,} of {some}", n=len(kept), some=f"{width:,} {columns}") if every > 1 else some
-        axes = tr("↓ {rows}, → {columns}", rows=_first(n, length, rows), columns=across)
+        axes = tr("↓ {rows}, → {columns}", rows=_first_text(n, length, rows), columns=across)
         head = [Text(title), Text.assemble(legend, tr("; {more}", more=axes))]
     characters = 2 if width <= canvas.columns(2) else 1
     lines = shade_lines(shown, colour=canvas.colour, characters=characters, shades=SHADES)
-    return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
+    return Text("\n").join([*head, *_frame_rows(lines, n, 2 if canvas.colour else 1)])
 
 
 def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: PictureFormat) -> Text:
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
     name = stack.position or model.position
     position, n = POSITIONS[name], canvas.rows(stack.length)
-    kind = tr("{name} in {layers}", name=name, layers=stack.layers) if stack.layers else name
+    kind = tr("{name} in {layers}", name=name, layers=stack.layers_text) if stack.layers_text else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
     scheme = initial_scheme(model, stack, seed)

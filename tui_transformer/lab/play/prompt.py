@@ -48,7 +48,7 @@ class CommandTable:
         return {name: found for name, found in self.commands.items() if isinstance(found, PromptSetting)}
 
 
-def _commands(group: str) -> dict[str, PromptCommand]:
+def _load_commands(group: str) -> dict[str, PromptCommand]:
     return {
         name: PromptSetting(**one) if "low" in one else PromptCommand(**one)
         for name, one in map(_translated, _TABLES[group].items())
@@ -62,7 +62,7 @@ def _translated(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-COMMANDS = _commands("text")
+COMMANDS = _load_commands("text")
 OTHER_NAMES = {"exit": "quit", "?": "help"}
 WRITING = CommandTable(COMMANDS, ("quit", "exit"), tr("any other line is continued by the model"))
 ASKING = replace(
@@ -72,7 +72,7 @@ ASKING = replace(
 )
 SHARED = ("to", "run", "checkpoint", "history", "help", "quit")
 TRANSLATING = CommandTable(
-    _commands("translation") | {name: COMMANDS[name] for name in SHARED},
+    _load_commands("translation") | {name: COMMANDS[name] for name in SHARED},
     ("examples", "quit", "exit"),
     tr("any other line is translated"),
 )
@@ -115,9 +115,9 @@ class CommandPrompt:
         self._changed_settings = {}
         try:
             if line.startswith("/"):
-                self._command(line[1:])
+                self._run_command(line[1:])
             elif self.place == "line" and line.strip() in self.table.bare_commands:
-                self._command(line.strip())
+                self._run_command(line.strip())
             elif line:
                 self.history.append(line)
                 self.answer(line)
@@ -125,10 +125,10 @@ class CommandPrompt:
             self.show_error(str(error))
         return self._changed_settings
 
-    def _make(self, name: str, value: float | int) -> None:
+    def _change_setting(self, name: str, value: float | int) -> None:
         self.settings[name] = self._changed_settings[name] = value
 
-    def _command(self, line: str) -> None:
+    def _run_command(self, line: str) -> None:
         written, _, rest = line.strip(" ").partition(" ")
         name = written.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
@@ -146,7 +146,7 @@ class CommandPrompt:
             raise InputError(f"/{name}: {command.why_not[self.place]}")
         if isinstance(command, PromptSetting):
             if value := rest.strip():
-                self._make(name, parse_setting(name, value))
+                self._change_setting(name, parse_setting(name, value))
             now = self.settings[name]
             self.show_reply(f"{name} {now:g}" if name != "seed" else tr("seed {seed}", seed=now))
         elif name in self.actions:
@@ -160,7 +160,7 @@ class CommandPrompt:
         elif name == "again":
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
-            self._make("seed", int(self.settings["seed"]) + 1)
+            self._change_setting("seed", int(self.settings["seed"]) + 1)
             self.remark(tr("the same prompt with seed {seed}", seed=self.settings["seed"]))
             self.answer(self.history[-1])
         else:

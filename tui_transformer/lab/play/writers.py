@@ -104,7 +104,7 @@ class ModelWriter(ABC):
         """
         return ()
 
-    def filled(self, text: str, written: str) -> str:
+    def filled_prompt(self, text: str, written: str) -> str:
         """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
         return ""
 
@@ -126,12 +126,12 @@ class ModelWriter(ABC):
         found = [example.source for example in self.reader.data.examples]
         found += [row.source for sample in samples for row in sample.translations]
         found += [*(sample.prompt for sample in samples), *self._more_prompts(samples)]
-        return tuple(islice(filter(self._reads, dict.fromkeys(found)), TRIED))
+        return tuple(islice(filter(self._can_read, dict.fromkeys(found)), TRIED))
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
         return ()
 
-    def _reads(self, prompt: str) -> bool:
+    def _can_read(self, prompt: str) -> bool:
         try:
             return bool(prompt) and self._model_input(prompt, "") is not None
         except InputError:
@@ -142,15 +142,15 @@ class ModelWriter(ABC):
         """Return how surprised the model is by a text."""
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def attention_kinds(self) -> tuple[str, ...]:
         from engine.generation.inspection import attention_kinds
 
         return attention_kinds(self.model)
 
-    def shape(self, which: str) -> tuple[int, int]:
-        from engine.generation.inspection import attentions
+    def attention_shape(self, which: str) -> tuple[int, int]:
+        from engine.generation.inspection import attention_layers
 
-        return len(attentions(self.model, which)), self.config.model.n_heads
+        return len(attention_layers(self.model, which)), self.config.model.n_heads
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         """Return a head's attention over a prompt or source and the text written after it; layer and head from 1."""
@@ -158,9 +158,9 @@ class ModelWriter(ABC):
 
         tokens, source = self._model_input(text, written)
         found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
-        layers, heads = self.shape(which)
-        wrote = self._labels(tokens, is_source=False)
-        read = () if source is None else self._labels(source, is_source=True)
+        layers, heads = self.attention_shape(which)
+        wrote = self._token_labels(tokens, is_source=False)
+        read = () if source is None else self._token_labels(source, is_source=True)
         plan = layer_plan(self.config.model, layer - 1, encoder=which == "encoder")
         return AttentionView(
             read if which == "encoder" else wrote,
@@ -178,7 +178,7 @@ class ModelWriter(ABC):
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         """Return the network's input for writing this: (T,) tokens, and a source if it has one."""
 
-    def _prompted(self, prompt: "TokenPrompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
+    def _prompted_input(self, prompt: "TokenPrompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
         import numpy as np
         import torch
 
@@ -187,7 +187,7 @@ class ModelWriter(ABC):
         return torch.from_numpy(tokens).to(self.device), source
 
     @abstractmethod
-    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+    def _token_labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         """Return each token's text, special ones as marks."""
 
 
@@ -203,7 +203,7 @@ def answer_tokens(
         yield AnswerToken(text_of(one.token), one.probability, one.chance, make_alternatives(one.alternatives, name))
 
 
-def token_scores(
+def score_tokens(
     found: "Iterable[TokenSurprise]", text_of: Callable[[int], str], name: Callable[[int], str], source: str, rule: str
 ) -> ScoredText:
     """Return a text's tokens with their surprise; `text_of` and `name` are as in `answer_tokens`."""
@@ -294,14 +294,14 @@ class TextWriter(ModelWriter):
     def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
         from engine.generation.sampling import sample_text
 
-        ids, size = self._encoded(text), self.tokenizer.vocab_size
+        ids, size = self._encode(text), self.tokenizer.vocab_size
         drawn = sample_text(self.model, self.config, size, ids, length, how, seed, alternatives)
         decoder = self.tokenizer.decoder()
         for token in ids.tolist():  # what is written continues it
             decoder.feed(token)
-        yield from answer_tokens(drawn, decoder.feed, self._decoded)
+        yield from answer_tokens(drawn, decoder.feed, self._decode)
 
-    def _encoded(self, text: str) -> "Tensor":
+    def _encode(self, text: str) -> "Tensor":
         import torch
 
         ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
@@ -309,13 +309,13 @@ class TextWriter(ModelWriter):
             raise InputError(tr("prompt: contains no tokens; enter at least one word"))
         return ids
 
-    def _decoded(self, token: int) -> str:
+    def _decode(self, token: int) -> str:
         return self.tokenizer.decode([token])
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
-        from engine.generation.surprise import surprise
+        from engine.generation.surprise import text_surprise
 
-        found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
+        found = text_surprise(self.model, self.config, self.tokenizer.vocab_size, self._encode(text), alternatives)
         source, decoder = self.tokenizer.decode(found.source), self.tokenizer.decoder()
         rule = tr("each {unit} given the source “{source}” and the target before it", unit=self.unit, source=source)
         if not found.source:
@@ -325,21 +325,21 @@ class TextWriter(ModelWriter):
                 context=found.context,
                 context2=found.context - found.stride,
             )
-        return token_scores(found.tokens, decoder.feed, self._decoded, source, rule)
+        return score_tokens(found.tokens, decoder.feed, self._decode, source, rule)
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
 
         model, size = self.config.model, self.tokenizer.vocab_size
         if self.continues:
-            return self._encoded(text + written)[-model.context_length :], None
-        source = self._encoded(text)[-model.source_tokens :]
+            return self._encode(text + written)[-model.context_length :], None
+        source = self._encode(text)[-model.source_tokens :]
         first = source.new_tensor([size]) if self.config.special_tokens else source[-1:]
-        return torch.cat((first, self._encoded(written)))[: model.context_length], source
+        return torch.cat((first, self._encode(written)))[: model.context_length], source
 
-    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+    def _token_labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         size = self.tokenizer.vocab_size
-        return tuple(self._decoded(token) if token < size else self.special_label for token in ids.tolist())
+        return tuple(self._decode(token) if token < size else self.special_label for token in ids.tolist())
 
 
 class MaskedWriter(TextWriter):
@@ -353,16 +353,16 @@ class MaskedWriter(TextWriter):
         return ""
 
     def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
-        from engine.generation.sampling import fill
+        from engine.generation.sampling import fill_gaps
 
-        ids, gaps = self._with_gaps(text)
-        filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
+        ids, gaps = self._encode_with_gaps(text)
+        filled, choices = fill_gaps(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
         decoder = self.tokenizer.decoder()
-        found = answer_tokens(choices, decoder.feed, self._decoded)
+        found = answer_tokens(choices, decoder.feed, self._decode)
         for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
             yield next(found) if gap else AnswerToken(decoder.feed(token))
 
-    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
+    def _encode_with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
         """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
         import numpy as np
         import torch
@@ -399,8 +399,8 @@ class MaskedWriter(TextWriter):
         import torch
 
         if written:  # the filled text
-            return self._encoded(written), None
-        ids, gaps = self._with_gaps(text)
+            return self._encode(written), None
+        ids, gaps = self._encode_with_gaps(text)
         return torch.where(gaps, self.tokenizer.vocab_size, ids), None
 
 
@@ -479,15 +479,15 @@ class TranslationWriter(ModelWriter):
         rule = tr(
             "each token given the source “{source}” and the target tokens before it; ■ marks the end", source=source
         )
-        return token_scores(found, self._token_text, self._token_text, source, rule)
+        return score_tokens(found, self._token_text, self._token_text, source, rule)
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        return self._prompted(self.translator.prompt(text), self.tokenizer.target.encode(written))
+        return self._prompted_input(self.translator.prompt(text), self.tokenizer.target.encode(written))
 
     def _token_text(self, token: int) -> str:
         return self.tokenizer.target.decode([token]) if token < self.tokenizer.vocab_size else END
 
-    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+    def _token_labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         side = self.tokenizer.source if is_source else self.tokenizer.target
         special = END if is_source else START
         return tuple(side.decode([token]) if token < side.vocab_size else special for token in ids.tolist())
@@ -516,7 +516,7 @@ class DocumentWriter(ModelWriter):
         from engine.generation.answering import require_room, sample_answer
 
         how, seed = make_sampling(settings, answer)
-        prompt, most = self._prompt(text), int(settings["length"])
+        prompt, most = self._make_prompt(text), int(settings["length"])
         require_room(self.model, prompt)
         found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
         yield from answer_tokens(found, self._decoder(), lambda token: self._token_name(token, prompt))
@@ -526,15 +526,15 @@ class DocumentWriter(ModelWriter):
         from engine.generation.surprise import answer_surprise
         from engine.tasks.samples import decode_with_marks
 
-        prompt = self._prompt(text)
-        answer = self._answer(written, prompt)
+        prompt = self._make_prompt(text)
+        answer = self._encode_answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
-        first = FullAnswer(_on_a_line(written), math.exp(-nats))
+        first = FullAnswer(_normalise_marks(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
         found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
         ranked = [
-            FullAnswer(_on_a_line(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
+            FullAnswer(_normalise_marks(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found
             if one.finished
         ]
@@ -549,15 +549,15 @@ class DocumentWriter(ModelWriter):
             example=self.example,
         )
         asked, answer = split_at_arrow(text, needed, last=True)
-        prompt = self._prompt(asked)
-        tokens = self._answer(_BARE.sub(MARK, answer), prompt)
+        prompt = self._make_prompt(asked)
+        tokens = self._encode_answer(_BARE.sub(MARK, answer), prompt)
         found = answer_surprise(self.model, prompt, tokens, self._size, alternatives)
         decoder = self.tokenizer.decoder()
         rule = tr(
             "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END
         )
         text_of = lambda token: decoder.feed(token) if token < self._size else END
-        return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
+        return score_tokens(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         found = super().attention(text, written, layer, head, which)
@@ -567,10 +567,10 @@ class DocumentWriter(ModelWriter):
         return replace(found, rule=found.rule + first)
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        prompt = self._prompt(text)
-        return self._prompted(prompt, self._answer(written, prompt))
+        prompt = self._make_prompt(text)
+        return self._prompted_input(prompt, self._encode_answer(written, prompt))
 
-    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+    def _token_labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         return tuple(map(self._decoder(), ids.tolist()))
 
     def _decoder(self) -> Callable[[int], str]:
@@ -590,10 +590,10 @@ class DocumentWriter(ModelWriter):
         yield self.example.strip("'")
 
     @abstractmethod
-    def _prompt(self, text: str) -> "TokenPrompt":
+    def _make_prompt(self, text: str) -> "TokenPrompt":
         """Return the prompt that the model was trained with; raise InputError if the text cannot be one."""
 
-    def _answer(self, written: str, prompt: "TokenPrompt") -> "Tokens":
+    def _encode_answer(self, written: str, prompt: "TokenPrompt") -> "Tokens":
         import numpy as np
 
         spans = written.split(MARK)
@@ -615,7 +615,7 @@ class QuestionWriter(DocumentWriter):
     surprise_usage = tr("a question and its answer")
     example = "'Where was Ada Lovelace born?'"
 
-    def _prompt(self, text: str) -> "TokenPrompt":
+    def _make_prompt(self, text: str) -> "TokenPrompt":
         from engine.data.objectives import QuestionAnswer
 
         question = self.tokenizer.encode(text.strip())
@@ -629,11 +629,11 @@ class SpanWriter(DocumentWriter):
     surprise_usage = tr("a document with ___ and what is missing")
     example = "'Ada Lovelace was born in ___.'"
 
-    def filled(self, text: str, written: str) -> str:
+    def filled_prompt(self, text: str, written: str) -> str:
         spans = iter(written.split(MARK))
         return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
 
-    def _prompt(self, text: str) -> "TokenPrompt":
+    def _make_prompt(self, text: str) -> "TokenPrompt":
         from engine.data.objectives import corruption_objective
 
         parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
@@ -667,21 +667,21 @@ class ClassWriter(ModelWriter):
 
     def notice(self, text: str, settings: Settings) -> str:
         context = self.config.model.context_length
-        longer = len(self.tokenizer.encode_known([text], 0)[0]) > context
+        longer = len(self.tokenizer.encode_with_unknown([text], 0)[0]) > context
         return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
 
     def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        first, *others = self._ranked(text)
+        first, *others = self._ranked_classes(text)
         rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
         yield AnswerToken(first.text, first.probability, None, rest)
 
     def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
-        return tuple(self._ranked(text)[: others + 1])
+        return tuple(self._ranked_classes(text)[: others + 1])
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
         raise InputError(tr("surprise: this model classifies texts and does not predict their tokens"))
 
-    def _ranked(self, text: str) -> list[FullAnswer]:
+    def _ranked_classes(self, text: str) -> list[FullAnswer]:
         """Return every class with its probability, the likeliest first."""
         from engine.generation.classifying import class_probabilities
 
@@ -696,12 +696,12 @@ class ClassWriter(ModelWriter):
 
         return torch.from_numpy(encode_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
 
-    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+    def _token_labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         size = self.tokenizer.vocab_size
         return tuple(self.tokenizer.decode([token]) if token < size else MARK for token in ids.tolist())
 
 
-def _on_a_line(written: str) -> str:
+def _normalise_marks(written: str) -> str:
     """Strip an answer's white space, and put a space on either side of its marks."""
     return _BARE.sub(f" {MARK} ", written).strip()
 

@@ -53,7 +53,7 @@ class StudyRow:
         return Counter((run.host, run.device) for run in self.runs if run.live)
 
     @property
-    def elsewhere(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether another machine trains any of its runs."""
         return any(host not in ("", socket.gethostname()) for host, _ in self.workers)
 

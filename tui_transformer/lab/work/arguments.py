@@ -155,7 +155,7 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}
     return tuple(
         Variant(
-            ".".join(f"{shown[key]}-{_word(value)}" for key, value in zip(axes, values, strict=True)),
+            ".".join(f"{shown[key]}-{_name_part(value)}" for key, value in zip(axes, values, strict=True)),
             changes=dict(zip(axes, values, strict=True)),
         )
         for values in itertools.product(*axes.values())
@@ -169,6 +169,6 @@ def baseline_of(variants: Sequence[Variant], base: RunConfig) -> str:
     return next(same, variants[0].name)
 
 
-def _word(value: Any) -> str:
+def _name_part(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:MAX_VALUE] or "none"

@@ -111,11 +111,11 @@ def run_command(*command: str, text: str | None = None, patience: float | None =
 # Slurm
 
 
-def script(workers: Workers) -> str:
+def slurm_script(workers: Workers) -> str:
     return f"#!/bin/bash\n# One worker of the study {workers.study}.\n{workers.shell_command}\n"
 
 
-def sbatch(workers: Workers) -> list[str]:
+def sbatch_command(workers: Workers) -> list[str]:
     folder = str(workers.runs_dir.resolve()).replace("%", "%%")  # sbatch fills in what follows a %
     log = f"{folder}/{workers.file('slurm-%A_%a.log').name}"
     return [
@@ -133,17 +133,17 @@ def sbatch(workers: Workers) -> list[str]:
 
 
 def _plan_slurm(workers: Workers) -> str:
-    return f"{workers.file('slurm.sh')}:\n{script(workers)}\n{shlex.join(sbatch(workers))}"
+    return f"{workers.file('slurm.sh')}:\n{slurm_script(workers)}\n{shlex.join(sbatch_command(workers))}"
 
 
 def _start_slurm(workers: Workers) -> LaunchResult:
     path = workers.file("slurm.sh")
     try:
-        write_atomic(path, script(workers))
+        write_atomic(path, slurm_script(workers))
     except OSError as error:
         raise write_error(tr("cannot write {filename}", filename=path), error) from None
     try:
-        job = submit_job(sbatch(workers))
+        job = submit_job(sbatch_command(workers))
     except InputError as error:
         if "array" not in str(error).lower():
             raise
@@ -272,7 +272,7 @@ def _start_ray(workers: Workers) -> LaunchResult:
 # ssh
 
 
-def _ssh(workers: Workers, i: int) -> list[str]:
+def _ssh_command(workers: Workers, i: int) -> list[str]:
     """The command that starts a worker on a host, to outlive the connection, and prints its process id."""
     log = shlex.quote(str(workers.file(f"ssh-{i}.log")))
     needed = shlex.join([str(Path.cwd()), sys.executable, str(workers.runs_dir.resolve())])
@@ -282,14 +282,14 @@ def _ssh(workers: Workers, i: int) -> list[str]:
 
 
 def _plan_ssh(workers: Workers) -> str:
-    return "\n".join(shlex.join(_ssh(workers, i)) for i in range(len(workers.options)))
+    return "\n".join(shlex.join(_ssh_command(workers, i)) for i in range(len(workers.options)))
 
 
 def _start_ssh(workers: Workers) -> LaunchResult:
     begun, failed = [], []
     for i, host in enumerate(workers.options):
         try:
-            begun.append((host, last_line(run_command(*_ssh(workers, i)))))  # a login may say more
+            begun.append((host, last_line(run_command(*_ssh_command(workers, i)))))  # a login may say more
         except InputError as error:
             failed.append(f"{host}: {error}")
     if not begun:

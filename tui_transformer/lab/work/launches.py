@@ -68,7 +68,7 @@ class RunActions:
             if how == "thread":
                 self._train_here("begin", run)
                 return tr("{name} is training here", name=run.name)
-            return self._spawned("begin", run)
+            return self._spawn("begin", run)
         except InputError:
             self.delete_if_unsaved(run)
             raise
@@ -86,7 +86,7 @@ class RunActions:
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
             return tr("{name} resumes here", name=run.name)
-        return self._spawned(verb, run)
+        return self._spawn(verb, run)
 
     def outcome(self) -> str:
         """Describe how the run that trained here ended. Raises InputError if it did not begin, or failed."""
@@ -179,7 +179,7 @@ class RunActions:
         training.start()
         self.training = training
 
-    def _spawned(self, verb: str, run: Path) -> str:
+    def _spawn(self, verb: str, run: Path) -> str:
         self._beginning.add(run)
         reader = RunReader(run)
         attempts = reader.environment.attempts

@@ -35,7 +35,7 @@ def _change_names(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iter
         if own.keys() & left.keys() and own.items() <= values.items():
             found.append(name)
             left = {key: value for key, value in left.items() if key not in own}
-    found += [_change(key, value) for key, value in left.items()]
+    found += [_change_name(key, value) for key, value in left.items()]
     return found if len(found) <= MAX_NAMED else [*found[: MAX_NAMED - 1], f"{len(found) - MAX_NAMED + 1}more"]
 
 
@@ -47,7 +47,7 @@ def _one_change_presets() -> Mapping[str, Mapping[str, Any]]:
     return dict(sorted(kept.items(), key=lambda item: -len(item[1])))
 
 
-def _change(key: str, value: Any) -> str:
+def _change_name(key: str, value: Any) -> str:
     what = key.rpartition(".")[2].removeprefix("n_").removesuffix("_length").removesuffix("_size")
     what = what.replace("_", "-") if isinstance(value, str | bool) else what
     if isinstance(value, bool):

@@ -199,10 +199,10 @@ def make_plan(
         if parent:
             # Find a stage whose model cannot take the previous one's weights now, not after training that.
             pair = configs[name], configs[parent]
-            own, saved = (parameter_shapes(c.model, c.needed_tokens(tasks[name].vocab_size)) for c in pair)
+            own, saved = (parameter_shapes(c.model, c.min_vocab_size(tasks[name].vocab_size)) for c in pair)
             require_same_tokenizer(*pair, parent, tasks[name].tokenizer)
             match_shapes(pair[0], own, pair[1], saved, tasks[name].tokenizer)
-    sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
+    sized = [(config, config.min_vocab_size(tasks[name].vocab_size)) for name, config in configs.items()]
     needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
         memory = int(psutil.virtual_memory().available)

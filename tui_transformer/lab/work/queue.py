@@ -138,15 +138,15 @@ class QueueRunner:
         """The run whose turn it is, of those that can be trained; says once why another one cannot."""
         self._line.refresh()
         for path in self._line.unreadable:
-            self._pass_over(path, tr("{path} cannot be read", path=path))
+            self._report_skip(path, tr("{path} cannot be read", path=path))
         waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
         used = self._line.seconds_by_owner
         while (found := choose_next(waiting, used)) is not None and (obstacle := found.why_untrainable):
-            self._pass_over(found.path, obstacle)
+            self._report_skip(found.path, obstacle)
             waiting.remove(found)
         return found
 
-    def _pass_over(self, path: Path, why: str) -> None:
+    def _report_skip(self, path: Path, why: str) -> None:
         if self._skip_reasons.get(path) != why:
             self._skip_reasons[path] = why
             self.report(tr("skipping {name}: {why}", name=path.name, why=why))

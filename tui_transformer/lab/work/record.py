@@ -47,7 +47,7 @@ def study_file(runs_dir: Path, name: str) -> Path:
     return runs_dir / f"{name}{SUFFIX}"
 
 
-def write(study: "Study", runs_dir: Path) -> None:
+def write_study(study: "Study", runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:

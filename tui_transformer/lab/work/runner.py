@@ -66,7 +66,7 @@ class RunningCell:
         return self.current_status().state not in LIVE_STATES
 
     @property
-    def killed(self) -> bool:
+    def was_killed(self) -> bool:
         """Whether a signal has ended it."""
         return self.process is not None and (self.process.poll() or 0) < 0
 
@@ -275,7 +275,7 @@ class Runner:
         cell = before.cell
         if verb in ("anew", "create"):
             place = {"name": self.study, "variant": cell.variant, "seed": cell.seed}
-            place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.begins_with)) if said}
+            place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.parent_stage)) if said}
             config, asked = cell.config, cell.config.train.init_from
             if cell.parent_cell and asked is not None:  # the other cell's run may have been renamed
                 _, checkpoint = split_init_from(asked)
@@ -312,7 +312,7 @@ class Runner:
                 continue
             never_took = now.state == "queued" and not going.was_found and not self._stop.is_set()
             # A kill says nothing about the run: the machine may be short of memory, or be given to another job.
-            again = never_took and going.killed and self._killed[now.cell.name] < MAX_KILLS
+            again = never_took and going.was_killed and self._killed[now.cell.name] < MAX_KILLS
             self._killed[now.cell.name] += again
             if never_took and not again:
                 with suppress(InputError, OSError):  # unless another process took it meanwhile

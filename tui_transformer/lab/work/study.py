@@ -111,7 +111,7 @@ class StudyCell:
         return f"{self.variant}.{self.stage}" if self.stage else self.variant
 
     @property
-    def begins_with(self) -> str:
+    def parent_stage(self) -> str:
         """The stage it takes its weights from; "" for fresh weights."""
         return self.parent_cell.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2]
 

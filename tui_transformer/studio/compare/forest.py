@@ -109,7 +109,7 @@ class ForestPlot(Vertical):
         yield self._caption
 
     @property
-    def lines(self) -> int:
+    def needed_lines(self) -> int:
         """As many as it needs to be seen whole."""
         return len(self.forest_list.paths) + AROUND
 
@@ -125,4 +125,4 @@ class ForestPlot(Vertical):
             self._caption.show(Text(" " * MARKS + layout.caption(), no_wrap=True, overflow="ellipsis"))
 
     def on_resize(self) -> None:
-        self._caption.display = self.size.height >= self.lines
+        self._caption.display = self.size.height >= self.needed_lines

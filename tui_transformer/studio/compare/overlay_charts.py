@@ -72,11 +72,13 @@ class OverlayDrawing:
         for label, seeds in (*labels, *([("", True)] if zoomed is None else [])):
             with_seeds = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
             for room in range(longest, SHORTEST - 1, -1):
-                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in with_seeds]
+                legend = [
+                    (" ".join(_legend_words(s, _shortened(name, room))), self._style(s)) for s, name in with_seeds
+                ]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + sum(cell_len(text) + 1 for text, _ in log) <= width:
                     return title_line(label, style, [*legend, *log], width, 2)
-        for words in (_words(stroke, "") for stroke, _ in names), ([LETTERS[s.slot], s.sign] for s, _ in names):
+        for words in (_legend_words(stroke, "") for stroke, _ in names), ([LETTERS[s.slot], s.sign] for s, _ in names):
             legend = [(" ".join(word), self._style(s)) for word, (s, _) in zip(words, names, strict=True)]
             if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in (*legend, *log)) <= width:
                 break
@@ -92,7 +94,7 @@ class OverlayDrawing:
             return []
         place = "" if x is None else axis_text(made.axis, x)
         where = WHERE.get(made.axis, "{place}").format(place=place)
-        ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
+        ends = [(s, s.curve.y[-1] if x is None else _value_at(s.curve, x)) for s in strokes]
         last = (tr("furthest"), tr("far")) if made.axis == DISTANCE else (tr("at the end"), tr("end"))
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
@@ -100,7 +102,9 @@ class OverlayDrawing:
                 text = "–" if value is None else _format_value(made, value, decimals)
                 half = None
                 if spread and stroke.curve.half:
-                    half = stroke.curve.half[-1] if x is None else _value(Curve(stroke.curve.x, stroke.curve.half), x)
+                    half = (
+                        stroke.curve.half[-1] if x is None else _value_at(Curve(stroke.curve.x, stroke.curve.half), x)
+                    )
                 text += f" ± {_format_value(replace(made, zero=False), half, decimals)}" if half is not None else ""
                 parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
             if sum(map(len, parts)) <= width:
@@ -112,7 +116,7 @@ class OverlayDrawing:
         return parts_that_fit([*parts, *(cells_of(f"   {clean_line(note)}", "dim") for note in made.notes)], width)
 
 
-def _words(stroke: Stroke, name: str) -> list[str]:
+def _legend_words(stroke: Stroke, name: str) -> list[str]:
     """Letter, symbol and name; the symbol is never cut."""
     seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
     return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
@@ -124,7 +128,7 @@ def _format_value(made: Overlay, value: float, decimals: int) -> str:
     return f"{value:{'+' if made.zero else ''}.{decimals}f}"
 
 
-def _value(curve: Curve, x: float) -> float | None:
+def _value_at(curve: Curve, x: float) -> float | None:
     """The value at the evaluation nearest to x; None outside the run."""
     spacing = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
     if not curve.x[0] - spacing <= x <= curve.x[-1] + spacing:
@@ -133,7 +137,7 @@ def _value(curve: Curve, x: float) -> float | None:
     return None if near is None else curve.y[near]
 
 
-def _cut(text: str, width: int) -> str:
+def _shortened(text: str, width: int) -> str:
     return text if cell_len(text) <= width else fit_to_width(text, width)
 
 

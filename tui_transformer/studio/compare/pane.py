@@ -117,7 +117,7 @@ class ComparePane(Vertical, can_focus=True):
     def on_mount(self) -> None:
         self.add_class("-empty")
         self._nothing.show(Text(tr("reading the runs…"), style="dim"))
-        self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
+        self.run_worker(self._poll_runs(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
         self._focus_runs()
@@ -142,7 +142,7 @@ class ComparePane(Vertical, can_focus=True):
 
     # Looking
 
-    async def _watch(self) -> None:
+    async def _poll_runs(self) -> None:
         while True:
             self._wake.clear()
             if not (self.display and self.size.width > 0):
@@ -190,7 +190,7 @@ class ComparePane(Vertical, can_focus=True):
         self._why = "" if self.answers else self.view.why_no_conclusion(look.entries, look.studies, pinned)
         answer = self.answer
         if not self.has_user_selection:
-            self._select_for(answer)
+            self._select_default_runs(answer)
         self.options = replace(self.options, baseline=selection.baseline, selected=self.selected_runs)
         self.shown = shown = self.view.arrange(look.entries, self.options, look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
@@ -213,21 +213,21 @@ class ComparePane(Vertical, can_focus=True):
             self.set_class(bool(shown.mistake), "-mistaken")
             self._mistake.show(Text(clean_line(shown.mistake)))
             width = self.size.width - (AROUND_TITLE if self.app.has_class("framed") else 2)
-            title = _answer_title(answer, len(self.answers)) if answer else _title(shown, self.options)
+            title = _answer_title(answer, len(self.answers)) if answer else _table_title(shown, self.options)
             words = Text(clean_line(look.problem or join_that_fit(title, width)), no_wrap=True, overflow="ellipsis")
             self._title.show(words)
             self._top.border_title = words
             self._show_hint()
             if not shown.rows and self._has_scanned:
-                self._nothing.show(_nothing(shown, look.problem))
+                self._nothing.show(_empty_table_text(shown, look.problem))
             self.draw_charts()
-            self._share_out()
+            self._divide_height()
         if turned or not shown.total:
             self.refresh_bindings()
         if turned and self.app.focused in (None, self, self._table, self._forest.forest_list):
             self._focus_runs()
 
-    def _select_for(self, answer: StudyConclusion | None) -> None:
+    def _select_default_runs(self, answer: StudyConclusion | None) -> None:
         """Draw the variants of the answer on screen, else of the first: the baseline, then from the best.
 
         Without any answer, draw the best runs, one of each variant.
@@ -253,13 +253,13 @@ class ComparePane(Vertical, can_focus=True):
         for result in drawn if len(drawn) <= MOST_CURVES else drawn[:FEW]:
             self.selection.toggle(result.group.representative.path)
 
-    def _share_out(self) -> None:
+    def _divide_height(self) -> None:
         """The upper part is as high as its rows, or as it was dragged; the charts have the rest."""
         self._splitter.display = self._charts.has_class("-drawn")
         if not self._splitter.display:
             self._top.styles.height = "1fr"
             return
-        lines = self._forest.lines if self.answer is not None else len(self.shown.rows) + 1
+        lines = self._forest.needed_lines if self.answer is not None else len(self.shown.rows) + 1
         frame = self._top.gutter.height
         usual = frame + min(lines, max(LEAST_TOP, int(SHARE * self.size.height)))
         most = max(LEAST_TOP + frame, self.size.height - LEAST_CHARTS - frame)
@@ -270,11 +270,11 @@ class ComparePane(Vertical, can_focus=True):
     def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
         event.stop()
         self._top_lines = self._top.outer_size.height + event.y - self._splitter.region.y
-        self._share_out()
+        self._divide_height()
 
     def action_split(self, lines: int) -> None:
         self._top_lines = (self._top_lines or self._top.outer_size.height) + lines
-        self._share_out()
+        self._divide_height()
 
     def action_zoom(self) -> None:
         """Give the charts all the room, one at a time; once more takes it back."""
@@ -291,7 +291,7 @@ class ComparePane(Vertical, can_focus=True):
             studies = [result.group.study for result in self.shown.variants if result.path == self.chosen]
             self.study = next(iter(studies), at.study.name if at.study is not None else "")
         self.shows_answer = not self.shows_answer
-        self._stay_at(at)
+        self._keep_cursor_on(at)
 
     def action_next_study(self) -> None:
         if self.answer is not None and len(self.answers) > 1:
@@ -351,14 +351,14 @@ class ComparePane(Vertical, can_focus=True):
 
     # Choosing
 
-    def current(self) -> RunEntry | None:
+    def current_run(self) -> RunEntry | None:
         """Return the run under the cursor; None in the views by variant, or on an extra row."""
         row = self._table.row if self.answer is None else None
         if row is None or not isinstance(row.entry, RunEntry) or row.entry.state == NO_RUN:
             return None
         return row.entry
 
-    def variant(self) -> VariantResult | None:
+    def current_variant(self) -> VariantResult | None:
         if self.answer is not None:
             return self._forest.forest_list.result
         row = self._table.row
@@ -366,9 +366,9 @@ class ComparePane(Vertical, can_focus=True):
 
     def _representative(self) -> RunEntry | None:
         """The run under the cursor, or that of the variant there: its selected or pinned run."""
-        variant = self.variant()
+        variant = self.current_variant()
         if variant is None:
-            return self.current()
+            return self.current_run()
         chosen = {*self.selection.runs, self.selection.baseline}
         return next((run for run in variant.runs if run.path in chosen), variant.group.representative)
 
@@ -402,9 +402,9 @@ class ComparePane(Vertical, can_focus=True):
         """Toggle variants over seeds and every run; the cursor stays on its item."""
         at, to_runs = self._representative(), self.answer is None and self.shown.by == VARIANTS
         self.options, self.shows_answer = replace(self.options, by=RUNS if to_runs else VARIANTS), False
-        self._stay_at(at)
+        self._keep_cursor_on(at)
 
-    def _stay_at(self, at: RunEntry | None) -> None:
+    def _keep_cursor_on(self, at: RunEntry | None) -> None:
         """Show what was turned to, with the cursor on a run or its variant."""
         self.redraw()
         self.refresh_bindings()
@@ -421,21 +421,21 @@ class ComparePane(Vertical, can_focus=True):
             self.has_user_selection = True
             if not self.selection.toggle(entry.path):
                 notify(self, tr("at most {n} curves can be told apart: deselect one first", n=MOST_CURVES), "warning")
-            self._selected()
+            self._selection_changed()
 
     def action_pin(self) -> None:
         entry = self._representative()
         if entry is not None:
             self.has_user_selection = True
             self.selection.toggle_baseline(entry.path)
-            self._selected()
+            self._selection_changed()
 
     def action_unselect(self) -> None:
         self.has_user_selection = True
         self.selection.clear()
-        self._selected()
+        self._selection_changed()
 
-    def _selected(self) -> None:
+    def _selection_changed(self) -> None:
         if not self.selection.runs:
             self.options = replace(self.options, only=False)
         self.redraw()
@@ -458,7 +458,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._arrange(replace(self.options, query=event.value))
+        self._set_options(replace(self.options, query=event.value))
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         if event.widget is self._filter and not self._filter.value:
@@ -482,27 +482,27 @@ class ComparePane(Vertical, can_focus=True):
         if not self.selected_runs and not self.options.only:
             notify(self, tr("no run is selected: press space to select one"), "warning")
             return
-        self._arrange(replace(self.options, only=not self.options.only))
+        self._set_options(replace(self.options, only=not self.options.only))
 
     def action_all_settings(self) -> None:
-        self._arrange(replace(self.options, all_settings=not self.options.all_settings))
+        self._set_options(replace(self.options, all_settings=not self.options.all_settings))
 
     def action_sort(self) -> None:
         keys = ["", *(column.key for column in self.shown.columns)]
         now = self.options.sort if self.options.sort in keys else ""
-        self._arrange(replace(self.options, sort=keys[(keys.index(now) + 1) % len(keys)], reverse=False))
+        self._set_options(replace(self.options, sort=keys[(keys.index(now) + 1) % len(keys)], reverse=False))
 
     def action_reverse(self) -> None:
-        self._arrange(replace(self.options, reverse=not self.options.reverse))
+        self._set_options(replace(self.options, reverse=not self.options.reverse))
 
     def on_table_head_clicked(self, event: TableHead.Clicked) -> None:
         event.stop()
         if event.key == self.options.sort:
             self.action_reverse()
         else:
-            self._arrange(replace(self.options, sort=event.key, reverse=False))
+            self._set_options(replace(self.options, sort=event.key, reverse=False))
 
-    def _arrange(self, options: ViewOptions) -> None:
+    def _set_options(self, options: ViewOptions) -> None:
         self.options = options
         self.redraw()
 
@@ -565,7 +565,7 @@ class ComparePane(Vertical, can_focus=True):
     # Detail, notes and tags
 
     def action_detail(self) -> None:
-        entry, variant, palette = self.current(), self.variant(), Palette.from_app(self.app)
+        entry, variant, palette = self.current_run(), self.current_variant(), Palette.from_app(self.app)
         if entry is not None:
             blocks = detail(entry, self.shown.baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {tr(entry.state)}", blocks, palette))
@@ -575,17 +575,17 @@ class ComparePane(Vertical, can_focus=True):
 
     @work(exit_on_error=False)
     async def action_note(self) -> None:
-        entry = self.current()
+        entry = self.current_run()
         if entry is None:
             return
         text = await self.app.push_screen_wait(NotePage(entry.name, entry.notes))
         if text is not None:
             said = tr("{name}: note saved", name=entry.name) if text else tr("{name}: note removed", name=entry.name)
-            await self._write(lambda: write_notes(entry.path, text=text), said, entry.path)
+            await self._write_notes(lambda: write_notes(entry.path, text=text), said, entry.path)
 
     @work(exit_on_error=False)
     async def action_tags(self) -> None:
-        entry = self.current()
+        entry = self.current_run()
         if entry is None:
             return
 
@@ -604,19 +604,19 @@ class ComparePane(Vertical, can_focus=True):
                 else tr("{name}: tags removed", name=entry.name)
             )
             gone = set(entry.tags) - set(tags)
-            await self._write(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
+            await self._write_notes(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
     @work(group="seen", exit_on_error=False)
     async def action_seen(self) -> None:
-        entry = self.current()
+        entry = self.current_run()
         if entry is None:
             return
         if wrong := why_not_seen(entry.name, entry.badges):
             notify(self, wrong, "warning")
             return
-        await self._write(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
+        await self._write_notes(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
 
-    async def _write(self, task: Callable[[], object], said: str, run: Path) -> None:
+    async def _write_notes(self, task: Callable[[], object], said: str, run: Path) -> None:
         """Write notes, tags or what was seen in a thread, say so, and read the run again."""
         with show_errors(self):
             done = await asyncio.to_thread(task)
@@ -668,8 +668,8 @@ class ComparePane(Vertical, can_focus=True):
         look, selection = self.scan, self.selection
         runs, pinned = self.selected_runs, selection.baseline
         if self.answer is not None or self.shown.by == VARIANTS:
-            return select_variants(look, self._results, pinned, self.variant(), runs)
-        return select_runs(look, runs, pinned, self.current())
+            return select_variants(look, self._results, pinned, self.current_variant(), runs)
+        return select_runs(look, runs, pinned, self.current_run())
 
     @property
     def _results(self) -> Sequence[VariantResult]:
@@ -677,7 +677,7 @@ class ComparePane(Vertical, can_focus=True):
         return self.answer.results if self.answer is not None else self.shown.variants
 
     def other_report_selections(self, chosen: ReportSelection) -> list[ReportSelection]:
-        variant, run = self.variant(), self.current()
+        variant, run = self.current_variant(), self.current_run()
         at = variant.runs if variant is not None else [run] if run is not None else []
         shown = [run for result in self._results for run in result.runs] or self.shown.runs
         return other_selections(self.scan, chosen, self.selection.baseline, at, shown)
@@ -754,7 +754,7 @@ def _answer_title(answer: StudyConclusion, of: int) -> list[tuple[str, int]]:
     return [*parts, (tr("V: next of {of}", of=of), 6)] if of > 1 else parts
 
 
-def _title(shown: ViewTable, options: ViewOptions) -> list[tuple[str, int]]:
+def _table_title(shown: ViewTable, options: ViewOptions) -> list[tuple[str, int]]:
     n = f"{shown.total:,}"
     if shown.count != shown.total:
         n = tr("{n:,} of {total:,}", n=shown.count, total=shown.total)
@@ -775,7 +775,7 @@ def _title(shown: ViewTable, options: ViewOptions) -> list[tuple[str, int]]:
     return parts
 
 
-def _nothing(shown: ViewTable, problem: str) -> Text:
+def _empty_table_text(shown: ViewTable, problem: str) -> Text:
     if problem or not shown.total:
         hint = tr("With two runs, this pane shows which settings differ and overlays the curves.")
         return empty_pane_text(tr("There is nothing to compare yet"), hint, problem)

@@ -192,7 +192,7 @@ class RunTable(LineList):
         self._lay_out()
         if len(before) != len(shown.rows):
             self.virtual_size = Size(self.size.width, len(shown.rows))
-        drawn, self._drawn = self._drawn, self._what_is_where()
+        drawn, self._drawn = self._drawn, self._full_repaint_key()
         if drawn != self._drawn:
             self.refresh()
         else:
@@ -212,7 +212,7 @@ class RunTable(LineList):
             return CLICK
         return explain(worst_first(row.entry.badges)) if index and self.shown.columns[index].key == "checks" else ""
 
-    def _what_is_where(self) -> tuple[object, ...]:
+    def _full_repaint_key(self) -> tuple[object, ...]:
         """A value that changes when every line needs repainting."""
         return self.current_layout, tuple(column.key for column in self.shown.columns), len(self.shown.rows)
 
@@ -231,7 +231,7 @@ class RunTable(LineList):
 
     def on_resize(self) -> None:
         self._lay_out()
-        self._drawn = self._what_is_where()  # all lines are painted now
+        self._drawn = self._full_repaint_key()  # all lines are painted now
         self.post_message(self.ColumnsMoved())
 
     def _parts(self, at: int, width: int) -> list[tuple[str, str]]:

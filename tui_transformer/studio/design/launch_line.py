@@ -56,7 +56,7 @@ class LaunchLine(Horizontal):
             line.append(f" {launch} ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ")
             line.append(clean_line(name), "bold")
         if forecast is not None and not problem:
-            line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
+            line.append("   ").append(forecast.time_text, f"bold {time_colour(forecast, palette)}".strip())
             on = tr(" on {device}", device=forecast.device) if width >= ROOMY else ""
             how = tr("measured") if forecast.source == "measured" else tr("estimated") if forecast.seconds else ""
             line.append(f"{on} {how}".rstrip(), palette.dim)

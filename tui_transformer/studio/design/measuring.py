@@ -37,7 +37,7 @@ class BackgroundWork:
 
     def stop(self) -> None:
         self._widget.workers.cancel_group(self._widget, self._group)
-        self._ended()
+        self._finish()
 
     def elapsed(self, of: object) -> float | None:
         """Since it began; None if something else, or nothing, is being measured."""
@@ -53,11 +53,11 @@ class BackgroundWork:
         except InputError as error:
             self._failed = (of, str(error))
         if self.subject is not None and self.subject == of:
-            self._ended()
+            self._finish()
         if self._widget.is_attached:
             self._redraw()
 
-    def _ended(self) -> None:
+    def _finish(self) -> None:
         self.subject = None
         if self._tick is not None:
             self._tick.stop()

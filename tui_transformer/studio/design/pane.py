@@ -98,9 +98,9 @@ class DesignPane(Vertical):
         self._entry_id, first = SMALL, Draft.from_preset(SMALL)  # the current list entry
         for entry in preset_entries() if was.at not in ("", SMALL) else ():
             if entry.id == was.at and entry.preset is not None:
-                self._entry_id, first = entry.id, self._landed(Draft(entry.preset, path=entry.path))
+                self._entry_id, first = entry.id, self._with_last_base(Draft(entry.preset, path=entry.path))
         # By entry: leaving and returning keeps changes.
-        self._histories = {self._entry_id: self._history(self._entry_id, first)}
+        self._histories = {self._entry_id: self._new_history(self._entry_id, first)}
         self._keeping: Timer | None = None
         self._typed_names: dict[str, str] = {}  # a run's name where it was typed, by entry
         self._machine = Machine(device)
@@ -156,10 +156,12 @@ class DesignPane(Vertical):
         assert entry.preset is not None
         self._entry_id = entry.id
         if entry.id not in self._histories:
-            self._histories[entry.id] = self._history(entry.id, self._landed(Draft(entry.preset, path=entry.path)))
+            self._histories[entry.id] = self._new_history(
+                entry.id, self._with_last_base(Draft(entry.preset, path=entry.path))
+            )
         self._show(self.draft)
 
-    def _history(self, at: str, first: Draft) -> UndoHistory[Draft]:
+    def _new_history(self, at: str, first: Draft) -> UndoHistory[Draft]:
         history, was = UndoHistory(first), self._saved_drafts.pop(at, None)
         if was is not None:
             history.record_change(restore_draft(first, was))
@@ -171,7 +173,7 @@ class DesignPane(Vertical):
         changed = {at: to_kept_draft(one.current) for at, one in self._histories.items() if one.current != one.original}
         return KeptDesign(at="" if self._entry_id == SMALL else self._entry_id, drafts=self._saved_drafts | changed)
 
-    def _landed(self, draft: Draft) -> Draft:
+    def _with_last_base(self, draft: Draft) -> Draft:
         """Put a change for any base on the base trained last, which it will be compared with."""
         if draft.own_base != GENERIC:
             return draft
@@ -204,7 +206,7 @@ class DesignPane(Vertical):
             self._keeping.stop()
         self._keeping = self.set_timer(KEEP, lambda: self.post_message(self.SaveRequested(self.kept_design)))
         changed = (at for at, history in self._histories.items() if history.current != history.original)
-        self.query_one(PresetList).mark(frozenset((*changed, *self._saved_drafts)))
+        self.query_one(PresetList).mark_changed(frozenset((*changed, *self._saved_drafts)))
         self.query_one(Switches).show(draft)
         if draft.config is not None and corpus_key(draft.config) not in self._corpora:
             self.run_worker(self._load_corpus_preview(draft.config), group="corpus", exclusive=True)
@@ -217,7 +219,7 @@ class DesignPane(Vertical):
         failed, measuring = self._measuring.failure(draft), self._measuring.elapsed(draft)
         benchmark = self._benchmarks.cached(draft) if draft.config is not None else None
         forecast = self._forecast(draft)
-        name, corpus = self._run_name, self._corpus(draft)
+        name, corpus = self._run_name, self._corpus_preview(draft)
         facts = DesignFacts(
             benchmark, measuring, self._measuring.activity, failed, corpus, forecast, name, self._download
         )
@@ -234,7 +236,7 @@ class DesignPane(Vertical):
 
     # The corpus
 
-    def _corpus(self, draft: Draft) -> CorpusPreview | None:
+    def _corpus_preview(self, draft: Draft) -> CorpusPreview | None:
         return self._corpora.get(corpus_key(draft.config)) if draft.config is not None else None
 
     async def _load_corpus_preview(self, config: RunConfig) -> None:
@@ -245,7 +247,7 @@ class DesignPane(Vertical):
     @property
     def _download(self) -> Download | None:
         """How the draft's corpus can be fetched; None if it is here, or no fixed address has it."""
-        seen = self._corpus(self.draft)
+        seen = self._corpus_preview(self.draft)
         entry = CORPORA.get(seen.corpus.partition("#")[0]) if seen is not None and seen.problem else None
         if entry is None or not entry.remotes or entry.needs_manual_download:
             return None
@@ -254,7 +256,9 @@ class DesignPane(Vertical):
         name, files = entry.name, [fetch_folder(self.data_dir) / remote.file for remote in entry.remotes]
         parts = [path for file in files for path in (file, file.with_name(file.name + ".part")) if path.is_file()]
         done = sum(path.stat().st_size for path in parts)
-        return Download(name, entry.most_bytes, self._fetching.elapsed(name), done, self._fetching.failure(name))
+        return Download(
+            name, entry.max_download_bytes, self._fetching.elapsed(name), done, self._fetching.failure(name)
+        )
 
     def action_download(self) -> None:
         wanted = self._download
@@ -277,7 +281,7 @@ class DesignPane(Vertical):
     # What it takes
 
     def _forecast(self, draft: Draft) -> Forecast | None:
-        seen = self._corpus(draft)
+        seen = self._corpus_preview(draft)
         cost = draft.cost(seen.characters if seen else None)
         if draft.config is None or cost is None:
             return None
@@ -429,7 +433,7 @@ class DesignPane(Vertical):
         answers: list[Answer[Draft]] = []
         for on, problem in draft.bases():
             cost = self._forecast(on) if not problem else None
-            words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
+            words = [tr("its own base") if on.on is None else "", cost.time_text if cost is not None else ""]
             words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         question = tr('Apply "{name}" to which base?', name=draft.preset.name)
@@ -439,7 +443,7 @@ class DesignPane(Vertical):
 
     # What to do with it
 
-    def _trainable(self) -> Draft | None:
+    def _trainable_draft(self) -> Draft | None:
         """The draft, or a note on why it cannot be trained."""
         if self.draft.problem:
             notify(self, self.draft.problem, "error")
@@ -452,7 +456,7 @@ class DesignPane(Vertical):
             if line.name_problem(line.typed_name):
                 return
             self._finish_naming(line.typed_name)
-        seen = self._corpus(draft)
+        seen = self._corpus_preview(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if not draft.problem and (missing := self._download) is not None:
             problem = tr("{corpus} is not on this machine; ctrl+d downloads it", corpus=missing.corpus)
@@ -463,21 +467,21 @@ class DesignPane(Vertical):
         if how == "usual" and forecast is not None and forecast.is_long:
             self._confirm_long_run(draft, forecast)
         else:
-            self._train(draft, how)
+            self._request_launch(draft, how)
 
     @work(group="launch", exclusive=True)
     async def _confirm_long_run(self, draft: Draft, forecast: Forecast) -> None:
         """Before a long run: at this size, the same change on a small base, in the background, or not at all."""
         answers: list[Answer[tuple[Draft, LaunchChoice] | None]] = []
-        answers.append(Answer((draft, "usual"), tr("Train it at this size ({time})", time=forecast.time)))
+        answers.append(Answer((draft, "usual"), tr("Train it at this size ({time})", time=forecast.time_text)))
         small = draft.on_small_base()
         less = self._forecast(small) if small is not None else None
         if small is not None and small.differences_from_parent() and less is not None and not less.is_long:
-            words = tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time)
+            words = tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time_text)
             answers.append(Answer((small, "usual"), words))
         words = tr("Train it in the background; it keeps running after the studio closes")
         answers += [Answer((draft, "process"), words), Answer(None, tr("Cancel"))]
-        name, time, device = self._run_name, forecast.time[2:], forecast.device
+        name, time, device = self._run_name, forecast.time_text[2:], forecast.device
         title = tr("{run_name} takes about {time} on {device}", run_name=name, time=time, device=device)
         ask: ChoiceDialog[tuple[Draft, LaunchChoice] | None] = ChoiceDialog(
             title, answers, text=tr("The time is {source}.", source=forecast.source)
@@ -486,9 +490,9 @@ class DesignPane(Vertical):
         if chosen is not None:
             if chosen[0] != draft:
                 self._show(chosen[0])
-            self._train(*chosen)
+            self._request_launch(*chosen)
 
-    def _train(self, draft: Draft, how: LaunchChoice) -> None:
+    def _request_launch(self, draft: Draft, how: LaunchChoice) -> None:
         assert draft.config is not None
         typed, name = self._typed_names.pop(self._entry_id, None), self._run_name
         words = draft.command([*(("--name", typed) if typed else ()), *self._options])
@@ -511,7 +515,7 @@ class DesignPane(Vertical):
 
     @work
     async def action_save_preset(self) -> None:
-        draft = self._trainable()
+        draft = self._trainable_draft()
         if draft is None:
             return
         folder, wrong = own_files.presets_folder(), own_files.preset_name_problem
@@ -535,7 +539,7 @@ class DesignPane(Vertical):
     @work(group="study")
     async def action_study(self, take: str = "") -> None:
         """Build a study of the design; or take the variants of one that there is."""
-        draft, at = self._trainable(), self._entry_id
+        draft, at = self._trainable_draft(), self._entry_id
         if draft is None:
             return
         from tui_transformer.lab.design.study_draft import StudyDraft
@@ -546,7 +550,7 @@ class DesignPane(Vertical):
         for offered, name, _ in own_files.available_studies() if take else ():
             study = study.with_study(offered) if name == take and offered is not None else study
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
-        seen = self._corpus(draft)
+        seen = self._corpus_preview(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
         known = self._benchmarks.cached(draft)
         builder = StudyBuilder(study, known, seen, self._machine, self._options, target, self._plans)

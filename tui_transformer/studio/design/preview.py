@@ -27,11 +27,11 @@ from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, form
 from tui_transformer.lab.design.drawing import GUTTER, draw_network
 from tui_transformer.lab.design.forecast import Forecast
 from tui_transformer.lab.formatting import bar, duration, fit_to_width, memory, si_number
-from tui_transformer.lab.play.pictures import KIND, PictureFormat, mask_picture, position_picture, stacks
+from tui_transformer.lab.play.pictures import KIND, PictureFormat, mask_picture, position_picture, stack_plans
 from tui_transformer.lab.reports.languages import load_report_language
 from tui_transformer.lab.work.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
-from tui_transformer.studio.shared.engine_thread import in_engine_thread
+from tui_transformer.studio.shared.engine_thread import run_in_engine_thread
 from tui_transformer.studio.shared.keys import COMMAND_KEYS
 from tui_transformer.studio.shared.palette import Palette
 
@@ -167,14 +167,14 @@ class Preview(VerticalScroll, can_focus=True):
         pictures = self._pictures(draft, draft.config, width, palette) if draft.config is not None else []
         words = [
             cost_text(draft, self._facts, palette, width),
-            differences(draft, palette),
-            components(draft, self._facts, palette, width),
+            differences_text(draft, palette),
+            components_text(draft, self._facts, palette, width),
         ]
 
         def drawn(lines: int) -> list[Strip]:
             corpus = corpus_text(self._facts, palette, width if width < COLUMNS_FROM else width // 2, lines)
             cost_first = bool(draft.problem) or width < BESIDE_FROM
-            made = _page(pictures, [*words, corpus], width, cost_first=cost_first)
+            made = _page_table(pictures, [*words, corpus], width, cost_first=cost_first)
             return self._page.render_strips(made, width)
 
         page = drawn(CORPUS_LINES)
@@ -189,18 +189,21 @@ class Preview(VerticalScroll, can_focus=True):
         """The network, masks and positions, laid out: what comes before the words, and after."""
         name, before = draft.reference
         if width >= THREE_FROM:
-            first, *rest = self._sight(config, width - NETWORK - GAP, palette)
+            first, *rest = self._scheme_pictures(config, width - NETWORK - GAP, palette)
             both = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
             both.add_column(width=NETWORK)
             both.add_column()
             both.add_row(network_drawing(config.model, before, name, NETWORK, palette), first)
             return [both, *rest]
-        whole, sights = network_drawing(config.model, before, name, width, palette), self._sight(config, width, palette)
+        whole, sights = (
+            network_drawing(config.model, before, name, width, palette),
+            self._scheme_pictures(config, width, palette),
+        )
         return [*sights, whole] if self._sights else [whole, *sights]
 
-    def _sight(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
+    def _scheme_pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
         """Masks and positions, laid out: what comes before the words, and perhaps after."""
-        plans = stacks(config.model)
+        plans = stack_plans(config.model)
         if len(plans) > 2:  # kinds of layers: there is room for one of each stack
             plans = list({plan.name: plan for plan in reversed(plans)}.values())[::-1]
         brief, several = width < COLUMNS_FROM, len(plans) > 1
@@ -216,33 +219,33 @@ class Preview(VerticalScroll, can_focus=True):
         for mask in masks:
             mask.highlight_regex("[█▀▄]+", palette.calm)
         if check(config) is not None:  # a scheme may not even be constructible
-            return [_row(masks[-1:], [width], palette, brief=brief)]
+            return [_picture_row(masks[-1:], [width], palette, brief=brief)]
         narrower = canvas.width if several or share == 1.0 else width - canvas.width - GAP
-        position = self._position(config, replace(canvas, width=narrower))
+        position = self._cached_position(config, replace(canvas, width=narrower))
         if share == 1.0:  # the decoder's mask, the one that can leak, and the rest under the words
-            return [_row([picture], [width], palette, brief=True) for picture in (masks[-1], position)]
+            return [_picture_row([picture], [width], palette, brief=True) for picture in (masks[-1], position)]
         if several and brief:
-            below = _row([position], [width], palette, brief=True)
-            return [_row(masks, [canvas.width] * 2, palette, brief=True), below]
-        return [_row([*masks, position], [*[canvas.width] * len(masks), narrower], palette, brief=brief)]
+            below = _picture_row([position], [width], palette, brief=True)
+            return [_picture_row(masks, [canvas.width] * 2, palette, brief=True), below]
+        return [_picture_row([*masks, position], [*[canvas.width] * len(masks), narrower], palette, brief=brief)]
 
-    def _position(self, config: RunConfig, canvas: PictureFormat) -> Text:
+    def _cached_position(self, config: RunConfig, canvas: PictureFormat) -> Text:
         wanted = (config.model.model_dump_json(), config.seed, canvas)
         if self._positions is not None and self._positions[0] == wanted:
             return self._positions[1].copy()
         if self._requested_picture != wanted:
             self._requested_picture = wanted
-            self.run_worker(self._draw(config, wanted), group="positions", exclusive=True)
+            self.run_worker(self._draw_position(config, wanted), group="positions", exclusive=True)
         if self._positions is not None and self._positions[0][2] == canvas:
             return self._positions[1].copy()  # the previous one, until the new one is ready
         return Text(tr("position {position}: loading the engine …", position=config.model.position))
 
-    async def _draw(self, config: RunConfig, wanted: PICTURED) -> None:
+    async def _draw_position(self, config: RunConfig, wanted: PICTURED) -> None:
         await asyncio.sleep(REST)
-        plan = stacks(config.model, KIND[1:])[-1]
+        plan = stack_plans(config.model, KIND[1:])[-1]
         try:
             work = partial(position_picture, config.model, plan, config.seed, wanted[2])
-            picture = await in_engine_thread(work)
+            picture = await run_in_engine_thread(work)
         except (ImportError, OSError, RuntimeError, MemoryError, ValueError) as error:
             kind = config.model.position
             picture = Text(tr("position {position} cannot be drawn: {error}", position=kind, error=error))
@@ -278,7 +281,7 @@ def network_drawing(model: ModelConfig, before: RunConfig | None, name: str, wid
     return made
 
 
-def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bool) -> Table:
+def _picture_row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bool) -> Table:
     parts = [split_caption(picture) for picture in pictures]
     row = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for width in widths:
@@ -290,7 +293,7 @@ def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bo
     return row
 
 
-def _page(pictures: list[Table], words: list[Text], width: int, *, cost_first: bool) -> Table:
+def _page_table(pictures: list[Table], words: list[Text], width: int, *, cost_first: bool) -> Table:
     page = Table.grid(expand=True)
     page.add_column(ratio=1, overflow="fold")
     if cost_first:
@@ -303,16 +306,16 @@ def _page(pictures: list[Table], words: list[Text], width: int, *, cost_first: b
         columns = Table.grid(expand=True, padding=(0, GAP, 0, 0))
         columns.add_column(ratio=1, overflow="fold")
         columns.add_column(ratio=1, overflow="fold")
-        columns.add_row(_stacked(words[0::2]), _stacked(words[1::2]))
+        columns.add_row(_join_texts(words[0::2]), _join_texts(words[1::2]))
         page.add_row(columns)
     else:
-        page.add_row(_stacked(words))
+        page.add_row(_join_texts(words))
     for picture in pictures[1:]:
         page.add_row(picture)
     return page
 
 
-def _stacked(words: list[Text]) -> Text:
+def _join_texts(words: list[Text]) -> Text:
     return Text("\n").join(text for text in words if text.plain)
 
 
@@ -374,7 +377,7 @@ def cost_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) ->
         most = tr("at most {size}") if cost.at_most else tr("about {size}")
         text.append(most.format(size=memory(cost.memory)), "bold").append(of_tensors)
     if benchmark is None and facts.forecast is not None and width >= TABLE_FROM:
-        text.append(facts.forecast.time, f"bold {time_colour(facts.forecast, palette)}".strip())
+        text.append(facts.forecast.time_text, f"bold {time_colour(facts.forecast, palette)}".strip())
         source = clean_line(facts.forecast.source)
         text.append(tr(" on {device}, {source}\n", device=facts.forecast.device, source=source), palette.dim)
     if benchmark is None and facts.measuring is not None:
@@ -403,7 +406,7 @@ def no_difference_text(parent: str, run: str) -> str:
     return tr("the same settings as {parent}: f5 trains {again}", parent=parent, again=again)
 
 
-def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
+def components_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
     cost = draft.cost(facts.characters) if width >= TABLE_FROM else None
     text = Text()
     for name, count in cost.parts.items() if cost is not None else ():
@@ -426,21 +429,21 @@ def _parts_label(draft: Draft) -> str:
     return found[0] if len(found) == 1 and cell_len(found[0]) <= COMPONENT else tr("optional parts")
 
 
-def differences(draft: Draft, palette: Palette) -> Text:
+def differences_text(draft: Draft, palette: Palette) -> Text:
     text = Text()
     own = draft.differences_from_preset()
     if own:
         text.append(tr("changed in {name}\n", name=clean_line(draft.name)), "bold")
-        _lines(text, own, palette, "● ")
+        _append_differences(text, own, palette, "● ")
     parent = {key: pair for key, pair in draft.differences_from_parent().items() if key not in own}
     if parent and draft.parent:
         name, base = clean_line(draft.preset.name), clean_line(draft.parent)
         text.append(tr("what {name} changes in {parent}\n", name=name, parent=base), "bold")
-        _lines(text, parent, palette, "  ")
+        _append_differences(text, parent, palette, "  ")
     return text
 
 
-def _lines(text: Text, found: Differences, palette: Palette, mark: str) -> None:
+def _append_differences(text: Text, found: Differences, palette: Palette, mark: str) -> None:
     for key, (before, after) in found.items():
         text.append(mark, palette.accent).append(f"{key}: ", palette.dim)
         text.append(clean_line(format_value(before))).append(" → ", palette.dim)

@@ -117,7 +117,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def _show(self, draft: StudyDraft) -> None:
         if self._measuring.subject is not None and draft.toml() != self._measuring.subject:
             self._measuring.stop()
-        self._draft = draft = draft.with_proposed_seeds(self._estimated(draft).seconds)
+        self._draft = draft = draft.with_proposed_seeds(self._estimate(draft).seconds)
         ids = [line.variant.name for line in draft.lines]
         if ids != self._ids:
             names = self.query_one(OptionList)
@@ -128,11 +128,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
 
-    def _estimated(self, draft: StudyDraft) -> Estimate:
+    def _estimate(self, draft: StudyDraft) -> Estimate:
         return estimate_study(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
 
     @property
-    def _line(self) -> VariantLine | None:
+    def _current_line(self) -> VariantLine | None:
         """The current variant."""
         at = self.query_one(OptionList).highlighted
         return self._draft.lines[at] if at is not None else None
@@ -143,19 +143,19 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if width < LEAST:
             return
         estimate = self._measured.get(draft.toml()) if draft.study is not None else None
-        estimate = estimate or self._estimated(draft)
+        estimate = estimate or self._estimate(draft)
         of = tr("a study of {name} with changes") if draft.design.changes else tr("a study of {name}")
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, ("   " + clean_line(of.format(name=draft.design.name)), palette.dim))
         title.append(" " * (width - title.cell_len - cell_len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
-        head = heading(width, name_width(draft, width), palette)
+        head = variants_heading(width, name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(head)
         for at, line in enumerate(draft.lines):
             colours = Palette() if at == names.highlighted else palette  # unreadable on its background
             names.replace_option_prompt_at_index(at, variant_line(line, draft, estimate, width, colours))
-        self.query_one("#at-hand", Static).update(variant_detail(self._line, draft, width, palette))
-        self.query_one("#plan", Static).update(self._plan(estimate, palette, width))
+        self.query_one("#at-hand", Static).update(variant_detail(self._current_line, draft, width, palette))
+        self.query_one("#plan", Static).update(self._plan_text(estimate, palette, width))
         command = Text()
         if draft.study is not None:
             said, unsaved = self._command()
@@ -168,15 +168,15 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self._redraw()
 
     @property
-    def _file(self) -> Path:
+    def _study_path(self) -> Path:
         return own_files.study_file(self._draft.name)
 
     def _command(self) -> tuple[str, bool]:
         """The command line that runs the study, and whether it names a file that is yet to be saved."""
-        command, saved = study_command(self._draft, self._file, self._options)
-        return command, saved and not self._file.exists()
+        command, saved = study_command(self._draft, self._study_path, self._options)
+        return command, saved and not self._study_path.exists()
 
-    def _plan(self, estimate: Estimate, palette: Palette, width: int) -> Text:
+    def _plan_text(self, estimate: Estimate, palette: Palette, width: int) -> Text:
         """The runs, time, disk, and what to know beforehand."""
         draft, toml, text = self._draft, self._draft.toml(), Text()
         kept, seeds = len(draft.included_lines), len(draft.seeds)
@@ -214,7 +214,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if estimate.disk_bytes is not None:
             text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" on disk"))
         text.append("\n")
-        text.append(f"{draft.power}\n" if draft.power else "", palette.dim)
+        text.append(f"{draft.power_text}\n" if draft.power_text else "", palette.dim)
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
         started = tr(
@@ -273,12 +273,12 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
     def action_remove(self) -> None:
-        line = self._line
+        line = self._current_line
         if len(self._ids) > 1 and line is not None:
-            self._show(self._draft.without(line.variant.name))
+            self._show(self._draft.without_variant(line.variant.name))
 
     def action_baseline(self) -> None:
-        line = self._line
+        line = self._current_line
         if line is None:
             return
         if line.config is None:
@@ -319,7 +319,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._measuring.stop()
             self._redraw()
             return
-        study, toml = self._study(), self._draft.toml()
+        study, toml = self._valid_study(), self._draft.toml()
         if study is not None and toml not in self._measured:
             self._measuring.begin(toml, self._measure(study))
 
@@ -328,13 +328,13 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     # What to do with it
 
-    def _study(self) -> Study | None:
+    def _valid_study(self) -> Study | None:
         if self._draft.study is None:
             notify(self, self._draft.problem, "error")
         return self._draft.study
 
     def action_launch(self) -> None:
-        study = self._study()
+        study = self._valid_study()
         if study is not None:
             self.dismiss((self._draft, study))
 
@@ -342,7 +342,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self.dismiss((self._draft, None))
 
     def action_copy(self) -> None:
-        if self._study() is None:
+        if self._valid_study() is None:
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
@@ -351,7 +351,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         notify(self, words)
 
     def action_toml(self) -> None:
-        if self._study() is None:
+        if self._valid_study() is None:
             return
         (command, unsaved), palette = self._command(), Palette.from_app(self.app)
         hint = tr(", once saved with ctrl+s\n") if unsaved else "\n"
@@ -362,9 +362,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     @work
     async def action_save(self) -> None:
-        study = self._study()
+        study = self._valid_study()
         if study is None or not await confirm_overwrite(
-            self.app, self._file, tr("A study named {name} already exists.", name=study.name)
+            self.app, self._study_path, tr("A study named {name} already exists.", name=study.name)
         ):
             return
         with show_errors(self):
@@ -387,9 +387,9 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 # In words
 
 
-def heading(width: int, names: int, palette: Palette) -> Text:
+def variants_heading(width: int, names: int, palette: Palette) -> Text:
     text = Text("  ").append(fit_to_width(tr("VARIANT"), names)).append(" " * GAP)
-    rest = max(0, width - text.cell_len - _figures(width))
+    rest = max(0, width - text.cell_len - _figures_width(width))
     text.append(fit_to_width(tr("CHANGES"), rest))
     if width >= ROOMY:
         text.append(fit_to_width(tr("PARAMETERS"), PARAMETERS, right=True))
@@ -412,7 +412,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
     text = Text(mark, colour, no_wrap=True)
     text.append(fit_to_width(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
     text.append(" " * GAP)
-    rest = max(0, width - text.cell_len - _figures(width))
+    rest = max(0, width - text.cell_len - _figures_width(width))
     if line.why_not:
         text.append(fit_to_width(clean_line(line.why_not), width - text.cell_len), palette.dim)
         return text
@@ -494,5 +494,5 @@ def expectation_text(line: VariantLine) -> str:
     return clean_line(tr(". ").join(filter(None, found)))
 
 
-def _figures(width: int) -> int:
+def _figures_width(width: int) -> int:
     return PARAMETERS + TIME if width >= ROOMY else 0

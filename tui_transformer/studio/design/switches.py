@@ -177,7 +177,7 @@ def _labelled(name: str, text: str) -> str:
     return tr("{name}: {text}", name=name, text=text)
 
 
-def _ratio(config: RunConfig) -> str:
+def _d_ff_ratio(config: RunConfig) -> str:
     times = config.model.d_ff / config.model.d_model
     return f"  {times:g} × d_model" if times in (1, 2, 3, 4, 8) else ""
 
@@ -216,7 +216,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),
         Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), fallback_key="model.n_heads"),
-        Switch("model.d_ff", "d_ff", _doubling, note=_ratio),
+        Switch("model.d_ff", "d_ff", _doubling, note=_d_ff_ratio),
         Switch("model.context_length", tr("context"), _doubling),
         Switch("model.dropout", "dropout", _fixed_values(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
     ),
@@ -371,11 +371,11 @@ class Switches(OptionList):
     def action_select(self) -> None:
         switch = self.current
         if self._typed is not None:
-            self._accept()
+            self._accept_typed()
         elif switch is not None:
             self.post_message(self.PickRequested(switch))
 
-    def _accept(self) -> bool:
+    def _accept_typed(self) -> bool:
         switch, typed = self.current, self._typed
         if switch is None or typed is None:
             return True
@@ -406,7 +406,7 @@ class Switches(OptionList):
         if not self.check_consume_key(event.key, event.character):
             return
         if event.key in ("up", "down"):
-            if self._accept():
+            if self._accept_typed():
                 return
         elif event.key == "escape":
             self._leave_typing()

@@ -68,23 +68,23 @@ class AttentionMap(Widget):
         step = 2 if colour and not words else 1
         left = min(LONGEST, max(map(cell_len, names[0]))) if words else step
         margin = left + 3  # a mark, the name, a space, the frame
-        both = not _plain(looks) and width >= 2 * margin + GAP + 2 * min(len(looks.keys), 24)
+        both = not _is_plain_mask(looks) and width >= 2 * margin + GAP + 2 * min(len(looks.keys), 24)
         room = (width - GAP) // 2 - margin if both else width - margin - 1
         cell = max(1, min(WIDEST, room // len(looks.keys), max(map(cell_len, names[1])) + 1)) if words else 1
         columns, rows = max(1, room // cell), step * max(1, height - HEAD)
         if len(looks.keys) > columns:  # a taller picture would show rows without their keys
             rows = min(rows, columns)
         near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(weights.argmax())
-        queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
-        pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), tr("weights"))]
-        pictures += [_allowed(looks, queries, keys)] if both else []
+        queries, keys = _window_around(row, rows, len(looks.queries)), _window_around(near, columns, len(looks.keys))
+        pictures: list[tuple[Values, str]] = [(_relative_weights(looks, queries, keys), tr("weights"))]
+        pictures += [_mask_or_bias(looks, queries, keys)] if both else []
         labels = (fit_to_width(fit_to_width(names[1][key], cell - (cell > 2)), cell) for key in keys)
         axis = Text("".join(labels), palette.dim)
         drawn = [
             [
                 Text(tr("{name}, keys {start}–{stop}", name=name, start=keys.start, stop=keys.stop - 1), palette.dim),
                 axis,
-                *_picture(values, step, cell, colour),
+                *_shaded_lines(values, step, cell, colour),
             ]
             for values, name in pictures
         ]
@@ -102,7 +102,7 @@ class AttentionMap(Widget):
         return Text("\n", no_wrap=True).join(lines)
 
 
-def _plain(looks: AttentionView) -> bool:
+def _is_plain_mask(looks: AttentionView) -> bool:
     """Whether the mask is worth no picture: it hides nothing, or only what comes later, and positions add nothing."""
     seen = looks.visible
     return looks.bias is None and bool(
@@ -110,17 +110,17 @@ def _plain(looks: AttentionView) -> bool:
     )
 
 
-def _window(at: int, room: int, length: int) -> range:
+def _window_around(at: int, room: int, length: int) -> range:
     start = max(0, min(length - room, at - 2 * room // 3))
     return range(start, min(length, start + max(1, room)))
 
 
-def _picture(values: Values, step: int, cell: int, colour: bool) -> list[Text]:
+def _shaded_lines(values: Values, step: int, cell: int, colour: bool) -> list[Text]:
     doubled = [row for row in values for _ in range(2)] if colour and step == 1 else values
     return shade_lines(doubled, colour=colour, characters=cell, shades=SHADES[1:])
 
 
-def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:
+def _relative_weights(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:
     """Each row as shares of its largest weight; None where a key is not seen."""
     rows: list[list[float | None]] = []
     for q in queries:
@@ -130,7 +130,7 @@ def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[floa
     return rows
 
 
-def _allowed(looks: AttentionView, queries: range, keys: range) -> tuple[Values, str]:
+def _mask_or_bias(looks: AttentionView, queries: range, keys: range) -> tuple[Values, str]:
     """What positions add, or else what the mask allows; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:

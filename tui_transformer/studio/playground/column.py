@@ -35,7 +35,7 @@ from tui_transformer.lab.play.written import (
 )
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
-from tui_transformer.studio.shared.engine_thread import FAILURES, in_engine_thread
+from tui_transformer.studio.shared.engine_thread import FAILURES, run_in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
 BEST = 8  # answers of a beam search that are listed
@@ -53,7 +53,7 @@ async def stream_batches(writer: ModelWriter, text: str, settings: Settings) -> 
     source = writer.stream(text, settings, 0, LIKELIEST)
     seconds = 0.0
     while True:
-        some, more = await in_engine_thread(lambda seconds=seconds: _some(source, seconds))  # type: ignore[misc]
+        some, more = await run_in_engine_thread(lambda seconds=seconds: _next_batch(source, seconds))  # type: ignore[misc]
         if some:
             yield some
         if not more:
@@ -63,7 +63,7 @@ async def stream_batches(writer: ModelWriter, text: str, settings: Settings) -> 
         seconds = SLICE
 
 
-def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
+def _next_batch(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
     """At least one piece, plus what comes in so many seconds; and whether there is more."""
     until, some = time.monotonic() + seconds, []
     for piece in source:
@@ -82,12 +82,12 @@ async def _beam_search(writer: ModelWriter, text: str, settings: Settings) -> tu
             raise InputError(tr("stopped"))
 
     try:
-        return await in_engine_thread(lambda: writer.search(text, settings, between))
+        return await run_in_engine_thread(lambda: writer.search(text, settings, between))
     finally:
         over.set()
 
 
-def _ranked(found: Sequence[BeamResult]) -> list[str]:
+def _ranked_lines(found: Sequence[BeamResult]) -> list[str]:
     """The best answers with their scores, and how many more there are."""
     more = len(found) - BEST
     lines = [f"{one.score:8.3f}  {' '.join(one.text.split())}" for one in found[:BEST]]
@@ -137,7 +137,7 @@ class RunColumn(Vertical):
         self.target_language = self.target_language if run == self.run_path else ""
         self.run_path, self.checkpoint, self.writer = run, which, None
         self.clear_output()
-        self._title()
+        self._show_title()
         self._start_work(self._load)
 
     async def _load(self) -> None:
@@ -147,7 +147,7 @@ class RunColumn(Vertical):
             live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
             self.checkpoint = "last" if live else "best"
         torch = "torch" in sys.modules
-        self._title()
+        self._show_title()
         said = (
             tr("loading the model of {name} @{checkpoint} …")
             if torch
@@ -161,13 +161,13 @@ class RunColumn(Vertical):
     async def _load_writer(self) -> None:
         run, which = self.run_path, self.checkpoint
         assert run is not None
-        writer = await in_engine_thread(lambda: self.writers.get(run, which))
+        writer = await run_in_engine_thread(lambda: self.writers.get(run, which))
         if self.target_language:
             writer.set_target(self.target_language)
         first, self.writer = self.writer is None, writer
         if first:
-            self.prompts = await in_engine_thread(writer.prompts)
-        self._title()
+            self.prompts = await run_in_engine_thread(writer.prompts)
+        self._show_title()
         self.post_message(self.Changed(self, loaded=first))
 
     def set_target(self, language: str) -> None:
@@ -181,9 +181,9 @@ class RunColumn(Vertical):
             return
         files = await asyncio.to_thread(checkpoint_stamps, self.run_path)
         if files != self._files and not self.busy:
-            self._start_work(self._freshen)
+            self._start_work(self._load_if_changed)
 
-    async def _freshen(self) -> None:
+    async def _load_if_changed(self) -> None:
         if self.run_path is None:
             return
         if self.writer is None:
@@ -217,17 +217,17 @@ class RunColumn(Vertical):
     def show_prompt(self, text: str) -> None:
         self.text.show([Token(character, "given") for character in text])
 
-    def answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
+    def write_answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
         """Generate from a text, followed by `keep`, already written."""
         settings, kept = dict(settings), list(keep)
 
         async def work() -> None:
-            await self._freshen()
+            await self._load_if_changed()
             writer = self._loaded_writer()
             self.mode, self.prompt_text, self.answer_tokens, self.writing = "write", text, kept, True
             self.scored_text, self.attention = None, None
             self.text.move_cursor(None)
-            self.text.show(self._tokens(), follow=True)
+            self.text.show(self._shown_tokens(), follow=True)
             self._show_status(tr("writing … (esc: stop)"))
             self.post_message(self.Changed(self))
             settings["length"] = max(1, int(settings["length"]) - len(kept))
@@ -246,7 +246,7 @@ class RunColumn(Vertical):
             self._mark_surprising()
             seconds = max(1e-3, monotonic() - begun)
             ask = lambda: writer.ranked_answers(before, self.answer_text, OTHERS)
-            wholes = await in_engine_thread(ask) if writer.ranks_answers else ()
+            wholes = await run_in_engine_thread(ask) if writer.ranks_answers else ()
             done = trn(
                 "{n:,} token in {seconds:.1f} s, step {step:,}, seed {settings}",
                 "{n:,} tokens in {seconds:.1f} s, step {step:,}, seed {settings}",
@@ -264,7 +264,7 @@ class RunColumn(Vertical):
                     seconds=seconds,
                     beam=settings["beam"],
                 )
-            done = "\n".join([done, *_ranked(found)]) if len(found) > 1 else done
+            done = "\n".join([done, *_ranked_lines(found)]) if len(found) > 1 else done
             done = f"{answers_text(wholes)}\n{done}" if wholes else done
             notice = writer.notice(before, settings)
             kind = "notice" if notice else "list" if len(found) > 1 else ""
@@ -297,13 +297,13 @@ class RunColumn(Vertical):
             self.mode, self.scored_text = "surprise", None
             self._show_status("reading …")
             try:
-                found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
+                found = await run_in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
             except FAILURES:
                 self.show_prompt(text)
                 raise
             self.scored_text = found
             self.text.move_cursor(None)
-            self.text.show(self._tokens())
+            self.text.show(self._shown_tokens())
             self._show_status(f"{found.summary}\n{notice or found.rule}", "notice" if notice else "")
             self.post_message(self.Changed(self))
 
@@ -314,16 +314,16 @@ class RunColumn(Vertical):
             writer = self._loaded_writer()
             self.mode = "attention"
             try:
-                looks = await in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
+                looks = await run_in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
             except FAILURES:
                 self.attention = None
                 self.show_prompt(text + written)
                 raise
             kept = self.text.cursor if self.attention is not None and self.attention.queries == looks.queries else None
             self.attention = looks
-            at = len(self._tokens()) - 1 if kept is None else kept
+            at = len(self._shown_tokens()) - 1 if kept is None else kept
             self.text.cursor = at
-            self.text.show(self._tokens())
+            self.text.show(self._shown_tokens())
             self.text.move_cursor(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
             cut = tr("the last {n} tokens: the model's whole context", n=len(looks.queries))
@@ -347,13 +347,13 @@ class RunColumn(Vertical):
 
     def show_answer(self) -> None:
         self.mode = "write"
-        self.text.show(self._tokens())
+        self.text.show(self._shown_tokens())
         if self.answer_tokens:
             self._show_status(trn("{n:,} token", "{n:,} tokens", len(self.answer_tokens)))
 
     def redraw(self) -> None:
         if self.mode == "attention" and self.attention is not None:
-            self.text.show(self._tokens())
+            self.text.show(self._shown_tokens())
 
     @property
     def answer_text(self) -> str:
@@ -386,7 +386,7 @@ class RunColumn(Vertical):
         cursor = self.text.cursor
         return None if cursor is None or cursor < self.lead_length else cursor - self.lead_length
 
-    def _tokens(self) -> list[Token]:
+    def _shown_tokens(self) -> list[Token]:
         if self.mode == "attention":
             return self._attention_tokens()
         scored = self.scored_text if self.mode == "surprise" else None
@@ -411,7 +411,7 @@ class RunColumn(Vertical):
             return keys
         return [*keys, Token("\n", "given"), *(Token(text, "p0") for text in looks.queries)]
 
-    def _title(self) -> None:
+    def _show_title(self) -> None:
         run, writer = self.run_path, self.writer
         palette = Palette.from_app(self.app)
         words = Text(no_wrap=True, overflow="ellipsis")

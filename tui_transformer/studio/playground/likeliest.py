@@ -44,11 +44,11 @@ class TokenAlternatives(Widget, can_focus=True):
         if piece is not self._piece:
             self._cursor = 0
         self._piece, self._takes, self._nothing = piece, takes, nothing
-        self.set_class(not self._inspects, "-nothing")
+        self.set_class(not self._has_alternatives, "-nothing")
         self.refresh(layout=True)
 
     @property
-    def _inspects(self) -> bool:
+    def _has_alternatives(self) -> bool:
         return self._piece is not None and self._piece.probability is not None
 
     def action_go(self, by: int) -> None:

@@ -88,7 +88,7 @@ class Controls(Widget, can_focus=True):
     def action_change(self, by: int) -> None:
         name = self._chosen
         if name in self._settings:
-            self._become(name, next_value(name, self._settings[name], by))
+            self._set_value(name, next_value(name, self._settings[name], by))
 
     @work
     async def action_exact(self) -> None:
@@ -97,9 +97,9 @@ class Controls(Widget, can_focus=True):
         asked = TextDialog(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong)
         text = await self.app.push_screen_wait(asked)
         if text:
-            self._become(name, parse_setting(name, text))
+            self._set_value(name, parse_setting(name, text))
 
-    def _become(self, name: str, value: float | int) -> None:
+    def _set_value(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
             self._settings[name] = value
             self._second.pop(name, None)  # a value set by hand is both runs'
@@ -107,17 +107,17 @@ class Controls(Widget, can_focus=True):
             self.post_message(self.Changed(name, value))
 
     def on_click(self, event: Click) -> None:
-        if self._point(event) and event.chain > 1:
+        if self._choose_at(event) and event.chain > 1:
             self.action_exact()
 
     @on(MouseScrollUp)
     @on(MouseScrollDown)
     def _change_by_wheel(self, event: MouseScrollUp | MouseScrollDown) -> None:
         event.stop()
-        if self._point(event):
+        if self._choose_at(event):
             self.action_change(1 if isinstance(event, MouseScrollUp) else -1)
 
-    def _point(self, event: MouseEvent) -> bool:
+    def _choose_at(self, event: MouseEvent) -> bool:
         name = name_at(event, self, self._spans)
         if name is not None:
             self._chosen = name
@@ -230,12 +230,12 @@ class PromptLine(Input):
     def show_run(self, run: str, tries: Sequence[str]) -> None:
         """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""
         self.border_title = Text(tr("Prompt · {run}", run=clean_line(run)))
-        recalled = len(self._past) - self._recall_index
+        recalled = len(self._recallable_lines) - self._recall_index
         self._tries = [clean(prompt).replace("\n", END) for prompt in reversed(tries)]
-        self._recall_index = max(0, len(self._past) - recalled)
+        self._recall_index = max(0, len(self._recallable_lines) - recalled)
 
     @property
-    def _past(self) -> list[str]:
+    def _recallable_lines(self) -> list[str]:
         return [*self._tries, *self._lines]
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -269,7 +269,7 @@ class PromptLine(Input):
         if line:
             if not self._lines or self._lines[-1] != line:
                 self._lines.append(line)
-            self._recall_index = len(self._past)
+            self._recall_index = len(self._recallable_lines)
             self.clear()
             self.post_message(self.LineSubmitted(line.replace(END, "\n")))
 
@@ -284,7 +284,7 @@ class PromptLine(Input):
 
     def action_past(self, by: int) -> None:
         """Recall an earlier line; past the last, the current input."""
-        past = self._past
+        past = self._recallable_lines
         if self._recall_index == len(past):
             self._unsent_text = self.value
         at = max(0, min(len(past), self._recall_index + by))

@@ -87,16 +87,16 @@ class PlaygroundPane(Vertical):
             self.write_answers,
             {
                 "alternatives": self.action_surprising,
-                "surprise": self._surprise,
-                "attention": self._attention,
+                "surprise": self._show_surprise,
+                "attention": self._show_attention,
                 "run": lambda name: self._load_named_run(self._first, name),
                 "vs": lambda name: self._load_named_run(self._second, name),
-                "checkpoint": self._checkpoint,
-                "to": self._towards,
+                "checkpoint": self._load_checkpoint,
+                "to": self._set_target,
                 "examples": lambda _: self._show_examples(),
                 "copy": lambda _: self.action_copy_answer(),
                 "history": lambda _: self._show_history(),
-                "help": lambda _: self._help(),
+                "help": lambda _: self._show_help(),
             },
             place="pane",
             show_reply=self._notify_setting,
@@ -163,9 +163,9 @@ class PlaygroundPane(Vertical):
     def focus_first(self) -> None:
         self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
         self._shown_key_count = self._keys_heard()
-        self.run_worker(self._begin(), group="look")
+        self.run_worker(self._poll_later(), group="look")
 
-    async def _begin(self) -> None:
+    async def _poll_later(self) -> None:
         await asyncio.sleep(FIRST_KEYS)
         await self._poll()
 
@@ -181,7 +181,7 @@ class PlaygroundPane(Vertical):
         self._has_polled = True
         if self._run_question is not None:
             column, question = self._run_question
-            question.show(self._answers(column))
+            question.show(self._run_choices(column))
         if self.columns:
             for column in self.columns:
                 await column.load_newer_checkpoint()
@@ -220,7 +220,7 @@ class PlaygroundPane(Vertical):
         """Ask at once; runs found meanwhile become choices."""
         column = self._first if id == "first" else self._second
         title = tr("Run") if column is self._first else tr("Compare with")
-        question: ChoiceDialog[Path | str] = ChoiceDialog(title, self._answers(column), at=column.run_path)
+        question: ChoiceDialog[Path | str] = ChoiceDialog(title, self._run_choices(column), at=column.run_path)
         self._run_question = column, question
         self.run_worker(self._poll(), group="look")
         run = await self.app.push_screen_wait(question)
@@ -230,7 +230,7 @@ class PlaygroundPane(Vertical):
         elif run is not None and column is self._second:
             self._load_run(column, None)
 
-    def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
+    def _run_choices(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [Answer(NOBODY, tr("none"))] if column is self._second else []
         if not self._has_polled:
             return [*answers, Answer("", tr("reading the runs …"), tr("one moment"))]
@@ -257,7 +257,7 @@ class PlaygroundPane(Vertical):
         else:
             self.run_worker(find(), group="ask", exclusive=True)
 
-    def _checkpoint(self, which: str) -> None:
+    def _load_checkpoint(self, which: str) -> None:
         if not which.strip():
             raise InputError(tr("/checkpoint: give best, last or a step"))
         asked = self._first.prompt_text if self._mode == "write" else ""
@@ -266,7 +266,7 @@ class PlaygroundPane(Vertical):
             column.load_run(column.run_path, which.strip())
         self._held = self._held or asked
 
-    def _towards(self, language: str) -> None:
+    def _set_target(self, language: str) -> None:
         for column in self.columns:
             if column.writer is not None:
                 column.set_target(language)
@@ -274,7 +274,7 @@ class PlaygroundPane(Vertical):
             self.write_answers(self._first.prompt_text)
 
     def action_turn_checkpoint(self) -> None:
-        self._checkpoint("best" if self._first.checkpoint == "last" else "last")
+        self._load_checkpoint("best" if self._first.checkpoint == "last" else "last")
 
     def _activate(self, column: RunColumn) -> None:
         self._active = column
@@ -298,7 +298,7 @@ class PlaygroundPane(Vertical):
             made = self.session.handle_line(line)
         else:
             self.session.history.append(line)
-            self._show_of(line)
+            self._show_analysis(line)
         self._add_user_settings(made)
         if made.keys() & SEARCH.keys() and self._mode == "write" and self._first.prompt_text:
             self.write_answers(self._first.prompt_text)
@@ -335,7 +335,7 @@ class PlaygroundPane(Vertical):
     def write_answers(self, text: str) -> None:
         self._set_mode("write")
         for column in self.columns:
-            column.answer(text, self._settings_for(column))
+            column.write_answer(text, self._settings_for(column))
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
         self.session.settings[event.setting] = event.value
@@ -367,7 +367,7 @@ class PlaygroundPane(Vertical):
         self.app.copy_to_clipboard(self._active.full_text)
         notify(self, tr("copied to the clipboard (if your terminal allows it)"))
 
-    def _help(self) -> None:
+    def _show_help(self) -> None:
         self.app.push_screen(TextScreen(tr("Commands at the prompt"), Text(self.session.help)))
 
     def _show_history(self) -> None:
@@ -393,8 +393,8 @@ class PlaygroundPane(Vertical):
             for column in self.columns:
                 column.show_answer()
         else:
-            self._show_of()
-        self._detail()
+            self._show_analysis()
+        self._show_detail()
         if self._active.text.tokens:
             self.screen.set_focus(self._active.text)
 
@@ -403,7 +403,7 @@ class PlaygroundPane(Vertical):
         self.set_class(mode == "attention", "-attention")
         self._modes.refresh()
 
-    def _show_of(self, text: str | None = None) -> None:
+    def _show_analysis(self, text: str | None = None) -> None:
         """Show surprise or attention for a text, or else for each run's output."""
         if text is not None:
             for column in self.columns:
@@ -416,13 +416,13 @@ class PlaygroundPane(Vertical):
             else:
                 column.show_attention(column.prompt_text, column.answer_text, self._layer, self._head, self._kind)
 
-    def _surprise(self, text: str) -> None:
+    def _show_surprise(self, text: str) -> None:
         if not text:
             raise InputError(tr("/surprise: needs some text, e.g. /surprise to be or not"))
         self._set_mode("surprise")
-        self._show_of(text)
+        self._show_analysis(text)
 
-    def _attention(self, argument: str) -> None:
+    def _show_attention(self, argument: str) -> None:
         parts = argument.split()
         if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 6 for part in parts[:2]):
             raise InputError(tr("/attention: give a layer and a head, counted from 1, e.g. /attention 2 1"))
@@ -433,7 +433,7 @@ class PlaygroundPane(Vertical):
     def action_turn_kind(self) -> None:
         writer = self._active.writer
         if writer is not None:
-            kinds = writer.kinds
+            kinds = writer.attention_kinds
             self._kind = kinds[(kinds.index(self._kind) + 1) % len(kinds)] if self._kind in kinds else kinds[0]
             self.action_mode("attention")
 
@@ -442,10 +442,10 @@ class PlaygroundPane(Vertical):
         writer = self._active.writer
         if writer is None:
             return
-        if self._kind not in writer.kinds:
+        if self._kind not in writer.attention_kinds:
             self._kind = "self"
         if self._mode == "attention":
-            all_layers, all_heads = writer.shape(self._kind)
+            all_layers, all_heads = writer.attention_shape(self._kind)
             self._layer = (self._layer - 1 + layers) % all_layers + 1
             self._head = (self._head - 1 + heads) % all_heads + 1
         self.action_mode("attention")
@@ -474,7 +474,7 @@ class PlaygroundPane(Vertical):
         column.text.move_cursor(at + column.lead_length)
         self._surprised = column.cursor_index
         self.screen.set_focus(column.text)
-        self._detail()
+        self._show_detail()
 
     # Display
 
@@ -505,7 +505,7 @@ class PlaygroundPane(Vertical):
                 self._handle_line(held)
             elif not self._line.value:  # so that it can be sent again
                 self._line.value = held
-        self._detail()
+        self._show_detail()
 
     def _copy_prompt_to(self, column: RunColumn) -> None:
         """Give a run added beside another the text shown there."""
@@ -513,24 +513,24 @@ class PlaygroundPane(Vertical):
         if column.prompt_text or column.busy or not other.prompt_text or other.writer is None:
             return
         if self._mode == "write":
-            column.answer(other.prompt_text, self._settings_for(column))
+            column.write_answer(other.prompt_text, self._settings_for(column))
         else:
             column.prompt_text = other.full_text if other.writer.continues else other.prompt_text
-            self._show_of()
+            self._show_analysis()
 
     def on_token_text_moved(self, event: TokenText.Moved) -> None:
         column = self._first if event.text is self._first.text else self._second
         self._activate(column)
         column.redraw()
-        self._detail()
+        self._show_detail()
 
     def on_descendant_focus(self) -> None:
         for column in self.columns:
             if column.text.has_focus:
                 self._activate(column)
-        self._detail()
+        self._show_detail()
 
-    def _detail(self) -> None:
+    def _show_detail(self) -> None:
         column = self._active
         if self._mode == "attention":
             row = column.cursor_index if column.cursor_index is not None else 10**9
@@ -548,7 +548,7 @@ class PlaygroundPane(Vertical):
         if at is not None:
             one = event.alternative
             token = AnswerToken(one.text, one.probability, one.chance, column.answer_tokens[at].alternatives)
-            column.answer(column.prompt_text, self._settings_for(column), [*column.answer_tokens[:at], token])
+            column.write_answer(column.prompt_text, self._settings_for(column), [*column.answer_tokens[:at], token])
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")
@@ -557,4 +557,4 @@ class PlaygroundPane(Vertical):
         self._show_settings()
         self._modes.refresh()
         self._tries.refresh()
-        self._detail()
+        self._show_detail()

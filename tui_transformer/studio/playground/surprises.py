@@ -48,10 +48,10 @@ class Surprises(Widget):
             line = Text(no_wrap=True).append("▸ " if at == self._cursor else "  ", palette.accent)
             line.append(tr("{nats:>5.2f} nats", nats=piece.nats or 0.0), "bold")
             line.append(f"  p {probability_text(piece.probability or 0.0):<5}  ")
-            lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
+            lines.append(line.append_text(self._token_in_context(at, width - NUMBERS, palette)))
         return Text("\n").join(lines) if lines else Text(tr("nothing written yet"), palette.dim)
 
-    def _within(self, at: int, width: int, palette: Palette) -> Text:
+    def _token_in_context(self, at: int, width: int, palette: Palette) -> Text:
         """A token in the middle of what stands around it."""
         name = token_label(self._tokens[at].text)
         before = self._plain_text(self._tokens[max(0, at - AROUND) : at])

@@ -35,7 +35,7 @@ class TextCell:
     breaks: bool = False  # a line may break after it
 
 
-def cells(token: int, text: str) -> list[TextCell]:
+def token_cells(token: int, text: str) -> list[TextCell]:
     """A token's cells: at least one, none that controls a terminal, none without width."""
     found: list[TextCell] = []
     for character in text:
@@ -67,7 +67,7 @@ class TextLayout:
     def extend(self, texts: Iterable[str]) -> None:
         for text in texts:
             self.first_cells.append(len(self.cells))
-            self.cells += cells(len(self.first_cells) - 1, text)
+            self.cells += token_cells(len(self.first_cells) - 1, text)
         self._wrap(self.lines.pop()[0])
 
     def reflow(self, width: int) -> None:
@@ -162,14 +162,14 @@ class TokenText(ScrollView, can_focus=True):
             if self.cursor is not None and self.cursor >= len(tokens):
                 self.cursor = None
         self._lines.extend(token.text for token in tokens[old:])
-        self._settle(follow=follow)
+        self._update_extent(follow=follow)
 
     def append_tokens(self, tokens: Sequence[Token]) -> None:
         """Add tokens at the end, which is kept in view if it was."""
         follow = self.scroll_offset.y >= self.max_scroll_y - 1
         self.tokens += tokens
         self._lines.extend(token.text for token in tokens)
-        self._settle(follow=follow)
+        self._update_extent(follow=follow)
 
     def is_token_visible(self, at: int) -> bool:
         return 0 <= self._lines.line_of(at) - self.scroll_offset.y < self.size.height
@@ -181,7 +181,7 @@ class TokenText(ScrollView, can_focus=True):
             self.scroll_to_region(Region(0, y, 1, 1), animate=False, force=True)
         self.refresh()
 
-    def _settle(self, *, follow: bool = False) -> None:
+    def _update_extent(self, *, follow: bool = False) -> None:
         self.virtual_size = Size(self.size.width, len(self._lines.lines))
         self._followed = follow
         if follow:
@@ -194,11 +194,11 @@ class TokenText(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._lines.reflow(max(4, self.scrollable_content_region.width))
-        self._settle(follow=self._followed)
+        self._update_extent(follow=self._followed)
 
     def on_focus(self) -> None:
         if self.cursor is None and self.tokens:
-            self._go(len(self.tokens) - 1)
+            self._go_to(len(self.tokens) - 1)
         self.refresh()
 
     def on_blur(self) -> None:
@@ -207,7 +207,7 @@ class TokenText(ScrollView, can_focus=True):
     def action_step(self, by: int) -> None:
         if self.tokens:
             here = len(self.tokens) - 1 if self.cursor is None else self.cursor
-            self._go(max(0, min(len(self.tokens) - 1, here + by)))
+            self._go_to(max(0, min(len(self.tokens) - 1, here + by)))
 
     def action_line(self, by: int) -> None:
         if not self.tokens:
@@ -216,16 +216,16 @@ class TokenText(ScrollView, can_focus=True):
         line = max(0, min(len(self._lines.lines) - 1, self._lines.line_of(here) + by))
         found = self._lines.token_at(line, self._lines.column_of(here))
         if found is not None:
-            self._go(found)
+            self._go_to(found)
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None:
             found = self._lines.token_at(offset.y + self.scroll_offset.y, offset.x)
             if found is not None:
-                self._go(found)
+                self._go_to(found)
 
-    def _go(self, at: int) -> None:
+    def _go_to(self, at: int) -> None:
         self.move_cursor(at)
         self.post_message(self.Moved(self, at))
 

@@ -250,7 +250,7 @@ class Chart(Widget, can_focus=True):
             return self._strip([*[BLANK] * ((width - len(cells)) // 2), *cells], width)
         cells = canvas.cells[y - 1]
         if self._pressed is not None and self._dragged is not None and y - 1 < canvas.rows:
-            cells = _selected(cells, *sorted((self._pressed, self._dragged)))
+            cells = _select_cells(cells, *sorted((self._pressed, self._dragged)))
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
             if may_cover(cells[column]):
@@ -276,10 +276,10 @@ class Chart(Widget, can_focus=True):
 
     def _style(self, name: str) -> Style:
         name, on, band = name.partition(OFF)[0].partition(ON)
-        style = self._named(name) if name else self.rich_style
-        return style + Style(bgcolor=self._named(band).bgcolor) if on else style
+        style = self._named_style(name) if name else self.rich_style
+        return style + Style(bgcolor=self._named_style(band).bgcolor) if on else style
 
-    def _named(self, name: str) -> Style:
+    def _named_style(self, name: str) -> Style:
         run = name.lstrip("abcdefghijklmnopqrstuvwxyz-")
         kind = name.removesuffix(run)
         if not run or kind not in SHARES:
@@ -291,7 +291,7 @@ class Chart(Widget, can_focus=True):
         return self._mixed[key]
 
 
-def _selected(cells: list[Cell], first: int, last: int) -> list[Cell]:
+def _select_cells(cells: list[Cell], first: int, last: int) -> list[Cell]:
     """Cells with those between two columns selected; their ends are also seen without colours."""
     made = list(cells)
     for column in range(first, min(last, len(cells) - 1) + 1):

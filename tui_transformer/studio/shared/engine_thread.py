@@ -13,16 +13,16 @@ FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)  # of wo
 
 
 @cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "engine", initializer=_prepare)
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "engine", initializer=_initialise_thread)
 
 
-def _prepare() -> None:
+def _initialise_thread() -> None:
     from engine.model.devices import leave_cores_to_training
 
     leave_cores_to_training()
 
 
-async def in_engine_thread(work: Callable[[], T]) -> T:
+async def run_in_engine_thread(work: Callable[[], T]) -> T:
     """Run `work` in that thread and return its result; work cancelled before its turn never runs."""
-    return await asyncio.get_running_loop().run_in_executor(_thread(), work)
+    return await asyncio.get_running_loop().run_in_executor(_executor(), work)

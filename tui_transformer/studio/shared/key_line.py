@@ -107,7 +107,7 @@ class KeyLine(Widget):
 
     # The mouse
 
-    def _at(self, x: int) -> ShownKey | None:
+    def _key_at(self, x: int) -> ShownKey | None:
         edge = self.size.width - (0 if self._palette_key is None else self._palette_key.words.cell_len)
         if x >= edge - 1:
             return self._palette_key
@@ -119,7 +119,7 @@ class KeyLine(Widget):
         return None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._hover(self._at(event.x))
+        self._hover(self._key_at(event.x))
 
     def on_leave(self) -> None:
         self._hover(None)
@@ -130,5 +130,5 @@ class KeyLine(Widget):
             self.refresh()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        if (one := self._at(event.x)) is not None:
+        if (one := self._key_at(event.x)) is not None:
             self.app.simulate_key(one.key)

@@ -66,7 +66,7 @@ RESERVED = {
 }
 
 
-def _keys(key: Binding, changed: dict[str, str]) -> list[str]:
+def _current_keys(key: Binding, changed: dict[str, str]) -> list[str]:
     return changed.get(key.id or "", key.key).split(",")
 
 
@@ -78,7 +78,7 @@ def key_symbol(key: str) -> str:
 
 def key_symbols(key: Binding, changed: dict[str, str]) -> str:
     """A command's keys as they are shown; `changed` are remapped keys by id."""
-    return " ".join(map(key_symbol, _keys(key, changed)))
+    return " ".join(map(key_symbol, _current_keys(key, changed)))
 
 
 def key_problem(id: str, pressed: str, changed: dict[str, str]) -> str:
@@ -87,20 +87,20 @@ def key_problem(id: str, pressed: str, changed: dict[str, str]) -> str:
     """
     if pressed in RESERVED:
         return tr("{key} is reserved for moving, choosing and typing", key=key_symbol(pressed))
-    for pane, own in _everything():
-        for other, key in _everything() if own.id == id else ():
-            taken = {*([pressed] if pressed else _keys(own, {}))} & {*_keys(key, changed)}
-            if key.id != id and taken and _meet(pane, own, other, key):
+    for pane, own in _all_bindings():
+        for other, key in _all_bindings() if own.id == id else ():
+            taken = {*([pressed] if pressed else _current_keys(own, {}))} & {*_current_keys(key, changed)}
+            if key.id != id and taken and _can_conflict(pane, own, other, key):
                 said = " · ".join((pane_title(other), key.tooltip))
                 return tr("{key} is taken: {said}", key=key_symbol(taken.pop()), said=said)
     return ""
 
 
-def _everything() -> Iterator[tuple[str, Binding]]:
+def _all_bindings() -> Iterator[tuple[str, Binding]]:
     return ((pane, key) for pane, keys in PANE_BINDINGS.items() for key in keys)
 
 
-def _meet(pane: str, key: Binding, other_pane: str, other: Binding) -> bool:
+def _can_conflict(pane: str, key: Binding, other_pane: str, other: Binding) -> bool:
     """Whether two commands can be used at the same time; over the study builder, of the rest only what has priority."""
     if pane == other_pane:
         return True
@@ -117,7 +117,7 @@ COMMAND_KEYS: dict[str, str] = {}  # each command's first key by its id, as it i
 
 def remap(changed: dict[str, str]) -> None:
     """Show the keys as the user has remapped them, by id."""
-    COMMAND_KEYS.update((key.id or "", key_symbol(_keys(key, changed)[0])) for _, key in _everything())
+    COMMAND_KEYS.update((key.id or "", key_symbol(_current_keys(key, changed)[0])) for _, key in _all_bindings())
 
 
 remap({})
@@ -128,7 +128,8 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:
 
     def keys_of(name: str) -> KeyGroups:
         return [
-            (tr(title), [(key_symbols(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)
+            (tr(title), [(key_symbols(key, changed), key.tooltip) for key in keys])
+            for title, keys in _grouped_bindings(name)
         ]
 
     tables = ((tr("Terms"), WORDS), (tr("Mouse"), _MOUSE))
@@ -149,7 +150,7 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:
     return TextScreen(tr("Keys"), KeyColumns(groups), notes)
 
 
-def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
+def _grouped_bindings(name: str) -> list[tuple[str, list[Binding]]]:
     groups = _GROUPS.get(name, {})
     found = [(title, [key for key in PANE_BINDINGS[name] if key.id in ids]) for title, ids in groups.items()]
     rest = [key for key in PANE_BINDINGS[name] if not any(key.id in ids for ids in groups.values())]
@@ -186,12 +187,12 @@ class KeyColumns(Static):
             half = min(range(half + 1), key=lambda at: max(sum(sizes[:at]), sum(sizes[at:])))
         parts = [part for part in (self._groups[:half], self._groups[half:]) if part]
         widths = [width // len(parts) - GAP * (part is not parts[-1]) for part in parts]
-        columns = [_column(part, width, self.app.console) for part, width in zip(parts, widths, strict=True)]
+        columns = [_column_lines(part, width, self.app.console) for part, width in zip(parts, widths, strict=True)]
         columns[0] += [Text(" " * (widths[0] + GAP))] * (len(columns[-1]) - len(columns[0]))
         return [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
 
 
-def _column(groups: KeyGroups, width: int, console: Console) -> list[Text]:
+def _column_lines(groups: KeyGroups, width: int, console: Console) -> list[Text]:
     """The lines of groups, each padded to the width of a column and the gap after it."""
     keys = max(cell_len(signs) for _, keys in groups for signs, _ in keys) + 2
     lines = []

@@ -24,11 +24,11 @@ class Palette:
         names = {"accent": "accent", "primary": "primary", "good": "success", "warn": "warning", "bad": "error"}
         found = {ours: variables.get(theirs, "") for ours, theirs in names.items()}
         behind = variables.get("background", "")
-        dim, calm = _mixed(variables.get("foreground", ""), behind), _mixed(found["primary"], behind, 0.75)
+        dim, calm = _blend(variables.get("foreground", ""), behind), _blend(found["primary"], behind, 0.75)
         return cls(**found, dim=dim, calm=calm)
 
 
-def _mixed(foreground: str, background: str, share: float = 0.68) -> str:
+def _blend(foreground: str, background: str, share: float = 0.68) -> str:
     if not (len(foreground) == len(background) == 7):
         return ""
     pairs = [(int(foreground[i : i + 2], 16), int(background[i : i + 2], 16)) for i in (1, 3, 5)]

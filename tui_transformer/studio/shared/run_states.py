@@ -74,7 +74,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
-            return Notice(row.reason, "warning") if row.reason else Notice(_so_far(view))
+            return Notice(row.reason, "warning") if row.reason else Notice(_progress_text(view))
         case "handing-over":
             return Notice(tr("moving to the background…"))
         case "paused":  # on a full disk it continues by itself
@@ -85,7 +85,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             if view is None or best is None or best.loss is None:
                 return Notice(row.reason)
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
-            parts += [_above(view, best.loss)] if view.floors else []
+            parts += [_above_floor_text(view, best.loss)] if view.floors else []
             parts += [f"{tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in view.averages]
             if view.seconds is not None:
                 parts.append(tr("{duration} of training", duration=duration(view.seconds)))
@@ -103,11 +103,11 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
     return Notice(row.reason)
 
 
-def _above(view: RunView, loss: float) -> str:
+def _above_floor_text(view: RunView, loss: float) -> str:
     return tr("{loss:.3f} above the floor", loss=loss - view.floors[0].nats) if view.floors else ""
 
 
-def _so_far(view: RunView | None) -> str:
+def _progress_text(view: RunView | None) -> str:
     """Whether it still improves, and how far it is from the best possible loss."""
     best, last = (view.best, view.last) if view is not None else (None, None)
     if view is None or best is None or last is None or best.loss is None or last.loss is None:
@@ -119,10 +119,10 @@ def _so_far(view: RunView | None) -> str:
         if before is not None and before > last.loss:
             better = tr("best so far, down {by:.2g}", by=before - last.loss)
     now = tr("validation {loss:.4g} at step {step:,}", loss=last.loss, step=last.step or 0)
-    return " · ".join(filter(None, (now, _above(view, last.loss), better)))
+    return " · ".join(filter(None, (now, _above_floor_text(view, last.loss), better)))
 
 
-def next_steps(row: RunRow, width: int) -> str:
+def next_steps_text(row: RunRow, width: int) -> str:
     """What to do with a finished run, with the keys; "" for any other."""
     if row.state != "finished":
         return ""

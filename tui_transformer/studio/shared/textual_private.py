@@ -9,7 +9,7 @@ from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 
 
-def read_sequence(sequence: str, *keys: object) -> None:
+def register_sequence(sequence: str, *keys: object) -> None:
     """Read a terminal's sequence as keys. Textual's own table cannot be extended in public."""
     table = _ansi_sequences.ANSI_SEQUENCES_KEYS
     assert isinstance(table, dict)

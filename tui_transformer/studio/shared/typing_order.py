@@ -15,7 +15,7 @@ from textual.events import Event, Key
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui_transformer.studio.shared.textual_private import KeyBindings, has_screen, read_sequence, run_callbacks
+from tui_transformer.studio.shared.textual_private import KeyBindings, has_screen, register_sequence, run_callbacks
 
 PATIENCE = 1.0  # most seconds a key waits for the effects of earlier keys
 GLANCE = 0.005  # seconds between checks on a dialog that is being built
@@ -34,7 +34,7 @@ def register_keys() -> None:
     And let a line take / + - @ \\ _ as text even where they are bound: Textual has no character for their short names.
     """
     for key in AltDigit:
-        read_sequence(f"\x1b{key.value[-1]}", key)
+        register_sequence(f"\x1b{key.value[-1]}", key)
     names = keys.KEY_TO_UNICODE_NAME
     names |= {short: names.get(name, name) for short, name in keys.REPLACED_KEYS.items()}
     keys.key_to_character.cache_clear()
@@ -64,7 +64,7 @@ class TypingOrderApp(KeyBindings):
                 before = self.screen
                 with suppress(TimeoutError):
                     async with asyncio.timeout(PATIENCE):
-                        await _settle(before)
+                        await _wait_until_settled(before)
                 await run_callbacks(self)  # a dialog's answer may open another dialog
             if not has_screen(self):  # the app is closing
                 return
@@ -90,7 +90,7 @@ class TypingOrderApp(KeyBindings):
         return await super().run_binding(key, priority=False)
 
 
-async def _settle(screen: Screen[object]) -> None:
+async def _wait_until_settled(screen: Screen[object]) -> None:
     for pump in screen.focused.ancestors_with_self if screen.focused is not None else [screen]:
         heard = asyncio.Event()
         if not isinstance(pump, App) and pump.is_running and pump.call_later(heard.set):

@@ -71,7 +71,7 @@ class TrainPane(Horizontal):
         self.snapshot = UNREAD
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = CachedText(id="runs-title"), CachedText(id="nothing")
-        self._list = LineList(self._line, id="runs", tip=self._tip)
+        self._list = LineList(self._line, id="runs", tip=self._badge_tooltip)
         self._listed: list[RunRow | StudyRow] = []
         self._open_studies: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._ghost_shown = GhostFinder(), True  # the second: whether one is drawn
@@ -103,7 +103,7 @@ class TrainPane(Horizontal):
 
     def on_mount(self) -> None:
         self.add_class("-empty")
-        self.run_worker(self._watch(), name="look at the runs", group="look", exclusive=True)
+        self.run_worker(self._poll_runs(), name="look at the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
         self.screen.set_focus(self._list)
@@ -111,7 +111,7 @@ class TrainPane(Horizontal):
 
     # Looking
 
-    async def _watch(self) -> None:
+    async def _poll_runs(self) -> None:
         while True:
             self._wake.clear()
             seen, started = self._is_on_screen(), time.perf_counter()
@@ -140,7 +140,7 @@ class TrainPane(Horizontal):
             replace(row, state="starting") if row.state == QUEUED and self.launches.is_beginning(row.path) else row
             for row in snapshot.rows
         )
-        timed = self._still_timed(snapshot.studies)
+        timed = self._studies_without_runs(snapshot.studies)
         if rows != snapshot.rows or timed:
             snapshot = replace(snapshot, rows=rows, studies=(*timed, *snapshot.studies))
         self.snapshot, self._ghost = snapshot, ghost
@@ -169,7 +169,7 @@ class TrainPane(Horizontal):
             self._timed[path] = self._timed[path][0], time.monotonic() + PATIENCE
         self.poll_now()
 
-    def _still_timed(self, known: Sequence[StudyRow]) -> list[StudyRow]:
+    def _studies_without_runs(self, known: Sequence[StudyRow]) -> list[StudyRow]:
         """The studies that have no runs yet, without those in `known`, which have some."""
         for path in [*self._timed]:
             if time.monotonic() > self._timed[path][1] or any(study.path == path for study in known):
@@ -185,9 +185,9 @@ class TrainPane(Horizontal):
                 "Runs in {runs_dir} appear here automatically, wherever they were started.", runs_dir=self.runs_dir
             )
             self._nothing.show(empty_pane_text(tr("Nothing has been trained yet"), hint, snapshot.problem))
-            self._refresh_allowed(None)
+            self._refresh_bindings_if_changed(None)
             return
-        (row, view), study = self.current(), self.snapshot.study(self.chosen)
+        (row, view), study = self.current_run(), self.snapshot.study(self.chosen)
         lines = visible_rows(rows, snapshot.studies, self._open_studies)
         paths = [line.path for line in lines]
         at = paths.index(self.chosen) if self.chosen in paths else 0  # the cursor stays on its run
@@ -199,7 +199,7 @@ class TrainPane(Horizontal):
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
         self._runs.border_title = Text(clean_line(title))
         self._show_settings(len(lines))
-        self._refresh_allowed(row or study)
+        self._refresh_bindings_if_changed(row or study)
         self.set_class(study is not None, "-study")
         self._chosen_index = at
         if study is not None:
@@ -223,7 +223,7 @@ class TrainPane(Horizontal):
 
     def _show_settings(self, lines: int) -> None:
         """Show what the chosen run was asked for, in the room that the list leaves."""
-        (row, view), box = self.current(), self._settings
+        (row, view), box = self.current_run(), self._settings
         if row is not None and view is None:
             return  # the previous ones, for a moment
         room = self._runs.outer_size.height + (box.outer_size.height if box.display else 0) - lines - AROUND
@@ -238,18 +238,18 @@ class TrainPane(Horizontal):
                 text.append("\n" + tr("and {n} more", n=len(settings) - len(cut)), "dim") if cut != settings else text
             )
 
-    def current(self) -> tuple[RunRow | None, RunView | None]:
+    def current_run(self) -> tuple[RunRow | None, RunView | None]:
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
         return row, view if view is not None and view.path == self.chosen else None
 
     @property
-    def _row(self) -> RunRow:
+    def _chosen_row(self) -> RunRow:
         """The chosen run, for actions, which require one."""
-        row, _ = self.current()
+        row, _ = self.current_run()
         assert row is not None
         return row
 
-    def _refresh_allowed(self, row: RunRow | StudyRow | None) -> None:
+    def _refresh_bindings_if_changed(self, row: RunRow | StudyRow | None) -> None:
         allowed: object = row
         if isinstance(row, RunRow):
             allowed = (row.path, row.state, row.saved is None, self._is_here(row), row.badges)
@@ -269,7 +269,7 @@ class TrainPane(Horizontal):
             return study_line(line, width, opened=line.path in self._open_studies)
         return run_line(line, width, inside=bool(line.study.name))
 
-    def _tip(self, at: int, width: int, x: int) -> str:
+    def _badge_tooltip(self, at: int, width: int, x: int) -> str:
         line = self._listed[at]
         return badges_tooltip(line, width, x, inside=bool(line.study.name)) if isinstance(line, RunRow) else ""
 
@@ -315,7 +315,7 @@ class TrainPane(Horizontal):
     def action_back(self) -> None:
         """Undo, latest first: the part of a chart that is shown, one chart alone."""
         if self._charts.shows_part:
-            self._charts.show_all()
+            self._charts.zoom_out()
             return
         if self._charts.zoomed:
             self.action_zoom()
@@ -323,7 +323,7 @@ class TrainPane(Horizontal):
 
     def action_open(self, how: str) -> None:
         """Open or close the study at the cursor, or that of the run there."""
-        row, study = self.current()[0], self.snapshot.study(self.chosen)
+        row, study = self.current_run()[0], self.snapshot.study(self.chosen)
         inside = self._study_of(row)
         if inside is not None and how == "close":
             self.show(inside.path)
@@ -371,10 +371,10 @@ class TrainPane(Horizontal):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if it does not apply to the chosen run."""
-        return None if self._why_not(action) else True
+        return None if self._why_unavailable(action) else True
 
-    def _why_not(self, action: str) -> str:
-        study, (row, _) = self.snapshot.study(self.chosen), self.current()
+    def _why_unavailable(self, action: str) -> str:
+        study, (row, _) = self.snapshot.study(self.chosen), self.current_run()
         if self.snapshot is not UNREAD and not self.snapshot.rows and not self.snapshot.studies:
             return tr("Nothing has been trained yet")
         if study is not None:
@@ -384,7 +384,7 @@ class TrainPane(Horizontal):
     def on_key(self, event: KeyPress) -> None:
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and not active.enabled:
-            notify(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
+            notify(self, self._why_unavailable(active.binding.action.partition("(")[0]), "warning")
 
     def _settle_pending(self) -> None:
         for run, pending in list(self._pending.items()):
@@ -396,7 +396,7 @@ class TrainPane(Horizontal):
                 if pending.success_text and clock <= pending.deadline:
                     notify(self, tr("{name}: {text}", name=row.name, text=pending.success_text(row)))
 
-    def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
+    def _add_pending(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
         self._pending[row.path] = PendingCommand(words, row.control_id, time.monotonic() + PATIENCE, live, done)
         self.redraw()
 
@@ -437,7 +437,7 @@ class TrainPane(Horizontal):
             paused = study.state == "paused"
             command = RunCommand.CONTINUE if paused else RunCommand.PAUSE
             self._send_study_command(study, command, tr("continuing") if paused else tr("pausing"))
-        elif self._row.state == "paused":
+        elif self._chosen_row.state == "paused":
             done = lambda now: tr("continues from step {step:,}", step=now.step)
             self._send_command(RunCommand.CONTINUE, tr("continuing…"), done)
         else:
@@ -448,7 +448,9 @@ class TrainPane(Horizontal):
             self._send_study_command(study, RunCommand.STOP, tr("stopping"))
             return
         # The app itself reports how a run in this process ended.
-        self._send_command(RunCommand.STOP, tr("stopping…"), None if self._is_here(self._row) else _state_at_step)
+        self._send_command(
+            RunCommand.STOP, tr("stopping…"), None if self._is_here(self._chosen_row) else _state_at_step
+        )
 
     def action_checkpoint(self) -> None:
         done = lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0)
@@ -456,39 +458,39 @@ class TrainPane(Horizontal):
 
     @work(group="actions", exit_on_error=False)
     async def _send_command(self, command: RunCommand, words: str, done: Callable[[RunRow], str] | None) -> None:
-        row = self._row
-        self._wait_for(row, words, done)
+        row = self._chosen_row
+        self._add_pending(row, words, done)
         await self._run_in_thread(lambda: self.launches.send_command(row.path, command), row.path)
 
     def action_resume(self, how: LaunchChoice) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
             self._resume_study(study)
             return
-        self._wait_for(self._row, tr("resuming…"), None, live=False)
-        self.post_message(ResumeRun(self._row.path, how))
+        self._add_pending(self._chosen_row, tr("resuming…"), None, live=False)
+        self.post_message(ResumeRun(self._chosen_row.path, how))
 
     @work(group="actions", exit_on_error=False)
     async def action_detach(self) -> None:
-        row = self._row
+        row = self._chosen_row
         said: list[str] = []
-        self._wait_for(row, tr("moving to the background…"), None)
+        self._add_pending(row, tr("moving to the background…"), None)
         if await self._run_in_thread(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
             notify(self, said[0])
 
     @work(group="actions", exit_on_error=False)
     async def action_seen(self) -> None:
-        row = self._row
+        row = self._chosen_row
         said: list[str] = []
         if await self._run_in_thread(lambda: said.append(toggle_seen(row.path, row.badges)), row.path):
             notify(self, said[0])
 
     def action_play(self) -> None:
-        self.post_message(PlayRun(self._row.path))
+        self.post_message(PlayRun(self._chosen_row.path))
 
     @work(group="actions", exit_on_error=False)
     async def action_rename(self) -> None:
-        row = self._row
+        row = self._chosen_row
 
         def taken(name: str) -> str:
             there = name != row.name and (self.runs_dir / check_name(name)).exists()
@@ -504,7 +506,7 @@ class TrainPane(Horizontal):
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
-        row = self._row
+        row = self._chosen_row
         answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it and its checkpoints"))]
         question = ChoiceDialog(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)

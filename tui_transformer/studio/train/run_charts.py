@@ -241,25 +241,25 @@ class RunCharts(Horizontal):
         return sum(chart.draw_seconds for chart in (self._first, self._beside) if chart.display)
 
     @property
-    def _both(self) -> bool:
+    def _shows_both(self) -> bool:
         return self.wide and not self.zoomed and not isinstance(self._shown_data[0], StudyRow)
 
     def show(self, row: RunRow | StudyRow | None, view: RunView | None, ghost: Ghost | None = None) -> None:
         if row is None or self._shown_data[0] is None or row.path != self._shown_data[0].path:
-            self.show_all()
+            self.zoom_out()
             self._hidden = frozenset(style for style in self._hidden if style in TOGGLED)
         self._shown_data = (row, view, ghost)
-        if not self._both and self._beside.has_focus:  # what is about to close cannot keep the focus
+        if not self._shows_both and self._beside.has_focus:  # what is about to close cannot keep the focus
             self._first.focus()
-        self._beside.display = self._both
+        self._beside.display = self._shows_both
         if isinstance(row, StudyRow):
             self._draw_study(row)
             return
-        self._draw(self._first, LOSS if self._both else self._single)
-        if self._both:
-            self._draw(self._beside, self._second or self._telling())
+        self._draw(self._first, LOSS if self._shows_both else self._single)
+        if self._shows_both:
+            self._draw(self._beside, self._second or self._default_second_measure())
 
-    def _telling(self) -> Measure:
+    def _default_second_measure(self) -> Measure:
         """The second chart, unless another is chosen: perplexity says what the loss says."""
         order = (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2])
         return next(measure for measure in order if has_values(measure, self._scores))
@@ -274,7 +274,7 @@ class RunCharts(Horizontal):
         if self._drawn.get(self._first) != now:
             self._drawn[self._first] = now
             made = study_loss_chart(row.scores, AXES[self.axis], log=self.logarithmic)
-            drawing = OverlayDrawing(made, self._slots)
+            drawing = OverlayDrawing(made, self._hidden_slots)
             self._first.show(drawing, ALL_HIDDEN if drawing.all_hidden else made.placeholder)
 
     def _draw(self, chart: Chart, measure: Measure) -> None:
@@ -289,7 +289,7 @@ class RunCharts(Horizontal):
         drawing: Drawing | None = None
         if view is not None and measure is PROBES:
             chances = {probe.name: probe.chance for probe in view.probes if probe.chance is not None}
-            probes = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances), self._slots)
+            probes = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances), self._hidden_slots)
             drawing, waiting = probes, ALL_HIDDEN if probes.all_hidden else waiting
         elif view is not None:
             made = measure_chart(
@@ -310,7 +310,7 @@ class RunCharts(Horizontal):
 
     def next_axis(self) -> None:
         self.axis = (self.axis + 1) % len(AXES)
-        self.show_all()
+        self.zoom_out()
         self.on_chart_cursor_moved(Chart.CursorMoved(None))
         self.show(*self._shown_data)
 
@@ -325,25 +325,25 @@ class RunCharts(Horizontal):
         self.show(*self._shown_data)
 
     def next_measure(self) -> None:
-        choice = [measure for measure in CHARTS[1 if self._both else 0 :] if has_values(measure, self._scores)]
-        now = (self._second or self._telling()) if self._both else self._single
+        choice = [measure for measure in CHARTS[1 if self._shows_both else 0 :] if has_values(measure, self._scores)]
+        now = (self._second or self._default_second_measure()) if self._shows_both else self._single
         chosen = choice[(choice.index(now) + 1) % len(choice)] if now in choice else choice[0]
-        if self._both:
+        if self._shows_both:
             self._second = chosen
         else:
             self._single = chosen
         self.show(*self._shown_data)
 
     def zoom(self, on: bool) -> None:
-        if on and self._both:
-            self._single = (self._second or self._telling()) if self._beside.has_focus else LOSS
+        if on and self._shows_both:
+            self._single = (self._second or self._default_second_measure()) if self._beside.has_focus else LOSS
         self.zoomed = on
         self.show(*self._shown_data)
         if on:
             self._first.focus()
 
     @property
-    def _slots(self) -> frozenset[int]:
+    def _hidden_slots(self) -> frozenset[int]:
         return frozenset(int(style[-1]) for style in self._hidden if style not in TOGGLED)
 
     @property
@@ -351,7 +351,7 @@ class RunCharts(Horizontal):
         """Whether only a part of x is shown."""
         return any(chart.span is not None for chart in (self._first, self._beside))
 
-    def show_all(self) -> None:
+    def zoom_out(self) -> None:
         for chart in (self._first, self._beside):
             chart.zoom_to(None)
 

@@ -20,7 +20,7 @@ from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 from tui_transformer.studio.shared.name_line import NameSpans, name_at
 from tui_transformer.studio.shared.panel import DOT
-from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
+from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps_text, notice
 
 COLOURS = {
     "live": "$accent bold",
@@ -61,7 +61,7 @@ class RunHeader(Static):
         self._shown_run = row, view, pending
         width = max(30, self.content_size.width)
         first, self._badge_spans = _first_line(row, view, pending, width)
-        lines = [first, _progress(row, view, width)]
+        lines = [first, _progress_line(row, view, width)]
         if view is not None and view.origin is not None:
             origin = tr("from {shown}", shown=view.origin.label)
             chain = f"{chain_text(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
@@ -70,12 +70,12 @@ class RunHeader(Static):
         said = notice(row, view)
         words = [part for line in said.text.splitlines() for part in wrap_facts(clean_line(line), width)]
         lines += [Content.styled(line, COLOURS[said.style]) for line in words]
-        if following := next_steps(row, width):
+        if following := next_steps_text(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
             damaged = tr("damaged: {files}", files=comma_separated(view.problems))
             lines.append(Content.styled(damaged, COLOURS["warning"]))
-        self._put(lines)
+        self._update_lines(lines)
 
     def show_study(self, study: StudyRow) -> None:
         self._shown_run, self._badge_spans = study, []
@@ -83,20 +83,20 @@ class RunHeader(Static):
         state = STATES.get(study.state, UNKNOWN)
         said = f"{state.sign} {tr(study.state)}"
         name = clean_line(study.name)
-        facts = _counted(study)
+        facts = _study_counts(study)
         while facts and cell_len(name) + cell_len(said) + sum(cell_len(fact) + 3 for fact in facts) + 1 > width:
             facts.pop()
         left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
         right = Content.styled(said, COLOURS[state.style])
         first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
         parts = [f"{study.share:.0%}", trn("{done} of {n} run", "{done} of {n} runs", study.total, done=study.finished)]
-        parts += [_left(study.eta)] if study.eta is not None else []
+        parts += [_time_left(study.eta)] if study.eta is not None else []
         text = " · ".join(parts)
         if study.eta is not None and cell_len(text) + LEAST_BAR + 2 > width:
             text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
-        lines = [first, _meter(study.share, text, state.style, width)]
-        if study.elsewhere or study.waits_for:
-            words = wrap_facts(clean_line(DOT.join(_workers(study))), width)
+        lines = [first, _progress_bar(study.share, text, state.style, width)]
+        if study.is_remote or study.waits_for:
+            words = wrap_facts(clean_line(DOT.join(_worker_facts(study))), width)
             lines += [Content.styled(line, COLOURS["dim"]) for line in words]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
@@ -110,9 +110,9 @@ class RunHeader(Static):
         if study.state == TIMING:
             keys = tr("timing one step of each variant; the runs start after that")
         lines.append(Content.styled(keys, COLOURS["dim"]))
-        self._put(lines)
+        self._update_lines(lines)
 
-    def _put(self, lines: list[Content]) -> None:
+    def _update_lines(self, lines: list[Content]) -> None:
         shown = Content("\n").join(lines)
         if self._shown is None or not shown.is_same(self._shown):
             self._shown = shown
@@ -145,7 +145,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     badges = [
         (
             clean_line(mark_if_seen(badge(n).word, seen=n in row.seen)) + "  ",
-            COLOURS["dim"] if n in row.seen else _alarm(n),
+            COLOURS["dim"] if n in row.seen else _badge_colour(n),
         )
         for n in row.badges
     ]
@@ -170,11 +170,11 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     return Content.assemble(left, " " * gap, right), places
 
 
-def _alarm(name: str) -> str:
+def _badge_colour(name: str) -> str:
     return ALARMS[badge(name).severity]
 
 
-def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
+def _progress_line(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
@@ -184,19 +184,19 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
         if row.state == "running" and row.step >= row.steps:
             parts.append(tr("finishing"))
         elif row.state == "running":
-            parts.append(_left(view.eta) if view.eta is not None else tr("estimating the time left…"))
+            parts.append(_time_left(view.eta) if view.eta is not None else tr("estimating the time left…"))
     text = " · ".join(parts)
     if cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
         parts[1] = f"{row.step:,} / {row.steps:,}"
         text = " · ".join(parts)
     if cell_len(text) + LEAST_BAR + 2 > width and view is not None and view.eta is not None:
-        left, short = _left(view.eta), tr("{duration} left", duration=duration(view.eta))
+        left, short = _time_left(view.eta), tr("{duration} left", duration=duration(view.eta))
         parts = [short if part == left else part for part in parts]
         text = " · ".join(parts)
     while cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)
         text = " · ".join(parts)
-    return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
+    return _progress_bar(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
 
 
 def local_time() -> datetime:
@@ -204,26 +204,26 @@ def local_time() -> datetime:
     return datetime.now().astimezone()
 
 
-def _left(seconds: float) -> str:
+def _time_left(seconds: float) -> str:
     """`2:10 left, done at 14:32`."""
     left, done = tr("{duration} left", duration=duration(seconds)), done_at(seconds, local_time())
     return tr("{left}, {done}", left=left, done=done) if done else left
 
 
-def _meter(share: float, text: str, style: str, width: int) -> Content:
+def _progress_bar(share: float, text: str, style: str, width: int) -> Content:
     """A progress bar with words at its right."""
     room = max(LEAST_BAR, width - cell_len(text) - 2)
     colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(style, "$accent")
-    return Content.assemble(*_filled(share, room, colour), f"  {text}")
+    return Content.assemble(*_bar_segments(share, room, colour), f"  {text}")
 
 
-def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tuple[str, str]]:
+def _bar_segments(share: float, room: int, colour: str) -> tuple[tuple[str, str], tuple[str, str]]:
     full = max(0.0, min(1.0, share)) * room
     done = "━" * int(full) + ("╸" if full % 1 >= 0.5 and int(full) < room else "")
     return (done, colour), ("─" * (room - len(done)), "$foreground 30%")
 
 
-def _workers(study: StudyRow) -> list[str]:
+def _worker_facts(study: StudyRow) -> list[str]:
     """`3 workers: node1 cuda:0, node2 cpu × 2`, what waits for them, and their pace."""
     where = [f"{host} {device} × {n}" if n > 1 else f"{host} {device}" for (host, device), n in study.workers.items()]
     workers, rest = sum(study.workers.values()), study.unclaimed
@@ -233,7 +233,7 @@ def _workers(study: StudyRow) -> list[str]:
     return [*facts, *([tr("{n:.3g} runs an hour", n=study.per_hour)] if study.per_hour is not None else [])]
 
 
-def _counted(study: StudyRow) -> list[str]:
+def _study_counts(study: StudyRow) -> list[str]:
     if not study.runs:
         return []
     variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
@@ -279,7 +279,9 @@ class Gauges(Static):
         row, view = self._shown_run
         each = (width - GAP * 3) // 4 if width >= ROOMY else (width - GAP) // 2
         words = each if width >= ROOMY else each - LEAST_PICTURE
-        made = [gauge(row, view, words) for gauge in (_rate, _gradient, _load, _memory)]
+        made = [
+            gauge(row, view, words) for gauge in (_learning_rate_gauge, _gradient_gauge, _load_gauge, _memory_gauge)
+        ]
         if width >= ROOMY:
             lines = [_side_by_side([label for label, _ in made], each)]
             lines += [_side_by_side([picture(each) for _, picture in made], each)]
@@ -307,7 +309,7 @@ def _bars(values: Sequence[float], high: float) -> str:
     return "".join(BARS[round(min(1.0, max(0.0, value / high)) * (len(BARS) - 1))] for value in values)
 
 
-def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
+def _learning_rate_gauge(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """The learning rate over the whole run, with a mark where it is now."""
 
     def picture(room: int) -> Content:
@@ -324,7 +326,7 @@ def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture
     return _label(tr("learning rate") if width >= 22 else tr("lr"), "–" if now is None else f"{now:.2g}"), picture
 
 
-def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
+def _gradient_gauge(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """The gradient's norm lately, as bars from zero."""
 
     def picture(room: int) -> Content:
@@ -336,14 +338,14 @@ def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePic
     return _label(tr("gradient norm") if width >= 22 else tr("grad"), "–" if now is None else f"{now:.3g}"), picture
 
 
-def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
+def _load_gauge(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """How busy the device is, of 100 %."""
     now = view.newest.device_load if view.newest is not None else None
     name = "CPU" if row.device.startswith(MACHINE) or not row.device else "GPU"
-    return _label(name, "–" if now is None else f"{now:.0%}"), _share_of_all(now, "$primary")
+    return _label(name, "–" if now is None else f"{now:.0%}"), _share_picture(now, "$primary")
 
 
-def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
+def _memory_gauge(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePicture]:
     """What is in use, of what the machine has; a GPU's total is not recorded."""
     now = view.newest.memory_bytes if view.newest is not None else None
     total = view.memory_total if row.device.startswith(MACHINE) else None
@@ -357,10 +359,10 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, GaugePictu
         whose = tr("process memory") if width >= 32 else tr("process")
     else:
         whose = tr("memory") if width >= 24 else tr("mem")
-    return _label(whose, value), _share_of_all(share, colour)
+    return _label(whose, value), _share_picture(share, colour)
 
 
-def _share_of_all(share: float | None, colour: str) -> GaugePicture:
+def _share_picture(share: float | None, colour: str) -> GaugePicture:
     if share is None:
         return lambda room: Content("")
-    return lambda room: Content.assemble(*_filled(share, room, colour)) if room >= 4 else Content("")
+    return lambda room: Content.assemble(*_bar_segments(share, room, colour)) if room >= 4 else Content("")

@@ -80,7 +80,7 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[StyledPart]
     done = round(study.share * BAR) if study.share < 1 else BAR
     bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
     name, tail = clean_line(study.name), f" {study.finished}/{study.total}"
-    workers = " " + trn("{n} worker", "{n} workers", study.workers.total()) if study.elsewhere else ""
+    workers = " " + trn("{n} worker", "{n} workers", study.workers.total()) if study.is_remote else ""
     fits = cell_len(name + tail + workers + word) + 5 <= width
     tail += workers if workers and fits else bar
     name = elide_middle(name, width - 4 - cell_len(tail) - cell_len(word) - 1)

@@ -63,7 +63,7 @@ class TabBody(VerticalScroll):
             shown: tuple[object, ...] = (tab, None)
         else:
             parts = {
-                "samples": view.samples or _no_samples(view),
+                "samples": view.samples or _no_samples_text(view),
                 "checks": (view.findings, view.probes),
                 "log": (view.events, view.log),
             }
@@ -87,7 +87,7 @@ class RunTabs(Vertical):
         super().__init__(id="run-tabs")
         self.tab = TABS[0]
         self.wide = False  # whether another fits beside it
-        self._line = NameLine(self._names, self.choose, id="tab-line")
+        self._line = NameLine(self._tab_line, self.choose, id="tab-line")
         self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
         self._row: RunRow | None = None
         self._view: RunView | None = None
@@ -105,24 +105,24 @@ class RunTabs(Vertical):
 
     def show(self, row: RunRow | None, view: RunView | None) -> None:
         self._row, self._view = row, view
-        shown = (self.tab, self._other, self._unseen, self._first.has_focus or self._beside.has_focus)
+        shown = (self.tab, self._other_tab, self._unseen_badges, self._first.has_focus or self._beside.has_focus)
         if shown != self._shown:
             self._shown = shown
             self._line.refresh()
-            self.border_title = self._tabs()[0].rstrip()
+            self.border_title = self._tab_names()[0].rstrip()
             self.border_subtitle = SCROLLS[0].strip() if shown[-1] else ""
         self._first.show(self.tab, view)
-        self._beside.display = bool(self._other)
-        if self._other:
-            self._beside.show(self._other, view)
+        self._beside.display = bool(self._other_tab)
+        if self._other_tab:
+            self._beside.show(self._other_tab, view)
 
     @property
-    def _other(self) -> str:
+    def _other_tab(self) -> str:
         """The text beside the chosen one; "" if there is no room for it."""
         return ("checks" if self.tab != "checks" else "samples") if self.wide else ""
 
     @property
-    def _unseen(self) -> tuple[str, ...]:
+    def _unseen_badges(self) -> tuple[str, ...]:
         """The badges of the findings that still hold and that nobody has marked as seen, worst first."""
         if self._row is None or self._view is None:
             return ()
@@ -130,23 +130,23 @@ class RunTabs(Vertical):
         names = (finding.badge for finding in self._view.findings)
         return worst_first(name for name in names if name is not None and name in left)
 
-    def _tabs(self, line: Content = Content()) -> tuple[Content, NameSpans]:
+    def _tab_names(self, line: Content = Content()) -> tuple[Content, NameSpans]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
         places = []
         for name in TABS:
-            start, other = line.cell_length, name == self._other
+            start, other = line.cell_length, name == self._other_tab
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
             line = Content.assemble(line, (f"{tr(name)} ", style), (COMMAND_KEYS[name], DIM))
-            if name == "checks" and (unseen := self._unseen):
+            if name == "checks" and (unseen := self._unseen_badges):
                 severity = badge(unseen[0]).severity
                 line = Content.assemble(line, (f" {SIGNS[severity]}{len(unseen)}", STYLES[severity]))
             places.append((start, line.cell_length, name))
             line = Content.assemble(line, ("  ", ""))
         return line, places
 
-    def _names(self, width: int) -> tuple[Content, NameSpans]:
+    def _tab_line(self, width: int) -> tuple[Content, NameSpans]:
         """A line with the tabs' names; while a text has the focus, how to scroll it."""
-        line, places = self._tabs(Content.styled("── ", "$foreground 25%"))
+        line, places = self._tab_names(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
         scrolls = self._first.has_focus or self._beside.has_focus
         words = next((words for words in SCROLLS if cell_len(words) <= room), "") if scrolls else ""
@@ -156,7 +156,7 @@ class RunTabs(Vertical):
     def on_click(self, event: Click) -> None:
         """In the frame the tabs' names are its title."""
         if event.widget is self and event.y == 0:
-            places = self._tabs()[1]
+            places = self._tab_names()[1]
             name = next((name for start, end, name in places if start <= event.x - TITLE < end), None)
             if name is not None:
                 self.choose(name)
@@ -168,7 +168,7 @@ class RunTabs(Vertical):
         self.show(self._row, self._view)
 
 
-def _no_samples(view: RunView) -> str:
+def _no_samples_text(view: RunView) -> str:
     """`first sample at step 700 (in about 30 s)`."""
     if view.is_finished:
         return tr("no samples were written")
@@ -180,21 +180,21 @@ def _no_samples(view: RunView) -> str:
 
 def samples_text(view: RunView) -> Content:
     if not view.samples:
-        return Content.styled(_no_samples(view), DIM)
+        return Content.styled(_no_samples_text(view), DIM)
     parts = []
     for sample in view.samples:
         head = tr("step {step:,}", step=sample.step) + (
             tr(", temperature {temperature:g}", temperature=sample.temperature) if sample.temperature else ""
         )
         if sample.translations:
-            parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation, sample.translations)]))
+            parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation_text, sample.translations)]))
         else:
             middle = "" if view.continues else "\n→ "
             parts.append(Content.assemble((head, DIM), "\n", (sample.prompt, "bold"), middle, sample.text.rstrip()))
     return Content("\n\n").join(parts)
 
 
-def _translation(row: ModelOutput) -> Content:
+def _translation_text(row: ModelOutput) -> Content:
     source, reference, written = clean_line(row.source), clean_line(row.reference), clean_line(row.text)
     exact = bool(reference) and written.strip() == reference.strip()
     mark = ("✓ ", "$success") if exact else ("→ ", DIM)

@@ -84,9 +84,9 @@ _PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("t
 _REFLEXIVE_OBJECTS = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}
 _SUBJECT_KIND = Weighted(("pronoun", 42), ("name", 9), ("noun", 49))
 
-_PEOPLE = lexicon.of_kinds("person", "kin")
-_CREATURES = lexicon.of_kinds("person", "kin", "animal")
-FAR_NOUNS = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
+_PEOPLE = lexicon.nouns_of_kinds("person", "kin")
+_CREATURES = lexicon.nouns_of_kinds("person", "kin", "animal")
+FAR_NOUNS = lexicon.nouns_of_kinds("town", "village", "market", "station", "forest", "park")
 _FAR_PLACES = tuple(place for place in lexicon.PLACES if place[0] in FAR_NOUNS)
 _NAMES = tuple(lexicon.NAMES)
 _P_ADJECTIVE = {"subject": 0.5, "object": 0.55}
@@ -187,7 +187,7 @@ _EVENT_TENSES = Weighted(("past", 3), ("modal", 2))
 _STATE_TENSES = Weighted(("present", 3), ("past", 1))  # no modal, no adverbial of time
 _P_TIME, _P_PLACE, _P_GOAL, _P_CIRCUMSTANCE, _P_MANNER = 0.35, 0.25, 0.75, 0.3, 0.12
 _MOST_ADVERBIALS = 2
-_VEHICLES = tuple(NounPhrase(noun, "the") for noun in lexicon.of_kinds("vehicle", "transport"))
+_VEHICLES = tuple(NounPhrase(noun, "the") for noun in lexicon.nouns_of_kinds("vehicle", "transport"))
 
 # By frame first, so that the many verbs with an accusative do not crowd out the others.
 _BY_FRAME = Weighted(("accusative", 50), ("dative", 9), ("ditransitive", 12), ("preposition", 8), ("none", 21))

@@ -94,7 +94,7 @@ def _verb_complement(verb: _Verb, about: Nominal | None) -> str:
     return "lekker" if word == "leuk" and food else word
 
 
-def _finite(clause: Clause, verb: _Verb, address: Address, after: bool, goal: bool) -> tuple[str, str, str]:
+def _verb_parts(clause: Clause, verb: _Verb, address: Address, after: bool, goal: bool) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it; a subject that
     comes `after` the verb may change it.
     """
@@ -119,7 +119,7 @@ def _finite(clause: Clause, verb: _Verb, address: Address, after: bool, goal: bo
     return auxiliary.forms[number], "", verb.participle
 
 
-def _middle(clause: Clause, verb: _Verb, address: Address, front: str, about: Nominal | None) -> list[str]:
+def _middle_field(clause: Clause, verb: _Verb, address: Address, front: str, about: Nominal | None) -> list[str]:
     """Return the middle field, in the order of _MIDDLE_FIELD, without what is in `front`; it asks for `about`."""
     found: dict[str, str] = {}
     thing, recipient = clause.predicate if clause.object is None else clause.object, clause.recipient
@@ -170,7 +170,7 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
         opening = WORDS[clause.time.english]
     elif front == "place" and clause.place:
         opening = adverbial(clause.place, address)
-    return _main(clause, address, opening, front)
+    return _main_clause(clause, address, opening, front)
 
 
 def question(clause: Clause, address: Address, asked: str | Nominal = "") -> str:
@@ -178,15 +178,15 @@ def question(clause: Clause, address: Address, asked: str | Nominal = "") -> str
     if isinstance(asked, str):
         goal = asked == "where" and "to" in clause.verb.traits
         opening = WORDS.get(asked, asked)
-        return _main(clause, address, opening, "", ("naartoe",) if goal else (), goal=goal)
+        return _main_clause(clause, address, opening, "", ("naartoe",) if goal else (), goal=goal)
     preposition = _dutch_verb(clause.verb).preposition
     opening = nominal(asked, PREPOSITIONAL, address)
     if preposition and asked == Pronoun("what"):
-        return _main(clause, address, "waar", "", (preposition,), asked)
-    return _main(clause, address, f"{preposition} {opening}".strip(), "", (), asked)
+        return _main_clause(clause, address, "waar", "", (preposition,), asked)
+    return _main_clause(clause, address, f"{preposition} {opening}".strip(), "", (), asked)
 
 
-def _main(
+def _main_clause(
     clause: Clause,
     address: Address,
     opening: str,
@@ -196,12 +196,12 @@ def _main(
     goal: bool = False,
 ) -> str:
     verb = _dutch_verb(clause.verb)
-    finite, prefix, rest = _finite(clause, verb, address, front != "subject", goal or clause.place is not None)
-    middle = _middle(clause, verb, address, front, about)
+    finite, prefix, rest = _verb_parts(clause, verb, address, front != "subject", goal or clause.place is not None)
+    middle = _middle_field(clause, verb, address, front, about)
     return " ".join(filter(None, (opening, finite, *middle, *last, prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
     verb = _dutch_verb(clause.verb)
-    finite, prefix, rest = _finite(clause, verb, address, False, clause.place is not None)
-    return " ".join(filter(None, (conjunction, *_middle(clause, verb, address, "", None), prefix + finite, rest)))
+    finite, prefix, rest = _verb_parts(clause, verb, address, False, clause.place is not None)
+    return " ".join(filter(None, (conjunction, *_middle_field(clause, verb, address, "", None), prefix + finite, rest)))

@@ -71,7 +71,7 @@ def adverbial(of: Adverbial, address: Address) -> str:
     return f"{first} {rest}".rstrip()
 
 
-def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
+def _verb_parts(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
     verb, subject = clause.verb, clause.subject
     if isinstance(subject, Pronoun):
@@ -90,7 +90,7 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     return auxiliary.present[who], "", verb.participle
 
 
-def _middle(clause: Clause, address: Address, front: str) -> list[str]:
+def _middle_field(clause: Clause, address: Address, front: str) -> list[str]:
     """Return the middle field, in the order of _MIDDLE_FIELD, without the constituent in `front`."""
     verb, recipient = clause.verb, clause.recipient
     about = clause.predicate if clause.object is None else clause.object
@@ -141,10 +141,10 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
 
 def question(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
     """Return a main clause after its `opening`, a question word or the `front` constituent; without one, verb first."""
-    finite, prefix, rest = _verb(clause, address)
-    return " ".join(filter(None, (opening, finite, *_middle(clause, address, front), prefix, rest)))
+    finite, prefix, rest = _verb_parts(clause, address)
+    return " ".join(filter(None, (opening, finite, *_middle_field(clause, address, front), prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
-    finite, prefix, rest = _verb(clause, address)
-    return " ".join(filter(None, (conjunction, *_middle(clause, address, ""), rest, prefix + finite)))
+    finite, prefix, rest = _verb_parts(clause, address)
+    return " ".join(filter(None, (conjunction, *_middle_field(clause, address, ""), rest, prefix + finite)))

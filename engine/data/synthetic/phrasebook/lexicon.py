@@ -108,7 +108,7 @@ def ing_form(base: str) -> str:
     return (base[:-1] if base.endswith("e") and not base.endswith("ee") else base) + "ing"
 
 
-def present_of(infinitive: str, third: str) -> Paradigm:
+def present_forms(infinitive: str, third: str) -> Paradigm:
     """Return a verb's present from its infinitive and er-form: tragen, trägt."""
     stem = infinitive.removesuffix("n").removesuffix("e")
     bent = third.removesuffix("t")
@@ -132,7 +132,7 @@ NOUNS = tuple(_noun(line) for line in _TABLES["nouns"].splitlines())
 NOUN = {noun.english: noun for noun in NOUNS}
 
 
-def of_kinds(*kinds: str) -> tuple[Noun, ...]:
+def nouns_of_kinds(*kinds: str) -> tuple[Noun, ...]:
     """Return the nouns of these kinds or names, in table order."""
     return tuple(noun for noun in NOUNS if noun.kind in kinds or noun.english in kinds)
 
@@ -142,7 +142,7 @@ def _noun_kinds(noun: Noun) -> set[str]:
     return {noun.english, noun.kind, *(["adult"] if adult else [])}
 
 
-UNOWNED = frozenset(of_kinds(*_TABLES["nobodys"].split()))
+UNOWNED = frozenset(nouns_of_kinds(*_TABLES["nobodys"].split()))
 ADJECTIVES = tuple(
     Adjective(english, german, german if stem == "-" else stem, frozenset(kinds))
     for english, german, stem, *kinds in (line.split() for line in _TABLES["adjectives"].splitlines())
@@ -166,14 +166,14 @@ def _verb(line: str, frame: str = "none", present: str = "", preterite: str = ""
         ing=ing[0] if ing else ing_form(base),
         infinitive=infinitive,
         prefix=prefix,
-        present=tuple(present.split()) or present_of(infinitive, german[1]),
+        present=tuple(present.split()) or present_forms(infinitive, german[1]),
         participle=german[2],
         auxiliary="sein" if german[3:] == ["ist"] else "haben",
         frame="preposition" if preposition else frame,
         object_case="dative" if case == "dative" else "accusative",
         object_preposition=preposition,
         preterite=tuple(preterite.split()),
-        objects=of_kinds(*objects),
+        objects=nouns_of_kinds(*objects),
         traits=frozenset(traits),
     )
 

@@ -72,12 +72,12 @@ def _question_sentence(
 # Things found in a place; outdoors, only living things.
 _EXISTENTIAL_NOUNS = tuple(
     noun
-    for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
+    for noun in lexicon.nouns_of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
     if not noun.mass
 )
 _BELONGINGS = tuple(
     noun
-    for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
+    for noun in lexicon.nouns_of_kinds("animal", "thing", "vehicle", "clothing", "reading")
     if noun not in lexicon.UNOWNED
 )
 _LIVING_KINDS = ("person", "animal")

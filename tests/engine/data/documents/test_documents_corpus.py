@@ -55,19 +55,19 @@ def small(**changes: object) -> DocumentCorpus:
 
 
 def test_the_majority_is_of_training_and_is_scored_on_the_split() -> None:
-    assert small().majority("train") == ("Oslo", 2, 3)
-    assert small().majority("validation") == ("Oslo", 1, 2)
-    assert small().majority("test") == ("Oslo", 0, 0)
+    assert small().majority_baseline("train") == ("Oslo", 2, 3)
+    assert small().majority_baseline("validation") == ("Oslo", 1, 2)
+    assert small().majority_baseline("test") == ("Oslo", 0, 0)
 
 
 def test_of_equally_frequent_answers_the_first_in_the_alphabet_is_the_majority() -> None:
     asked = {"train": (Question("a?", "Rome"), Question("b?", "Oslo"))}
-    assert small(questions=asked).majority("train")[0] == "Oslo"
+    assert small(questions=asked).majority_baseline("train")[0] == "Oslo"
 
 
 def test_documents_alone_have_no_majority() -> None:
     with pytest.raises(ValueError, match="no training questions"):
-        small(questions={}).majority("train")
+        small(questions={}).majority_baseline("train")
 
 
 def test_a_tokenizer_is_told_every_text() -> None:
@@ -155,8 +155,8 @@ def test_the_probes_ask_for_the_birthplace_of_everybody_in_known_and_in_new_word
 
 
 def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
-    assert load("biographies").majority("validation") == ("Arlow", 30, 250)
-    town, right, of = load("biographies-named").majority("validation")
+    assert load("biographies").majority_baseline("validation") == ("Arlow", 30, 250)
+    town, right, of = load("biographies-named").majority_baseline("validation")
     assert town == "Arlow" and abs(right / of - 0.12) < 0.01
 
 

@@ -102,8 +102,8 @@ def test_a_gpus_products_are_recorded_and_timed_by_its_own_clock(monkeypatch) ->
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: (graphs.append(Products()), graphs[-1])[1])
     monkeypatch.setattr(torch.cuda, "graph", lambda graph: graph)
     a, b = torch.randn(64, 64), torch.randn(64, 64)
-    assert measure._seconds_on_cuda(a, b) == pytest.approx(1 / measure.PRODUCTS)
-    assert measure._seconds_on_cuda(a.t(), b) == pytest.approx(1 / measure.PRODUCTS)
+    assert measure._cuda_matmul_seconds(a, b) == pytest.approx(1 / measure.PRODUCTS)
+    assert measure._cuda_matmul_seconds(a.t(), b) == pytest.approx(1 / measure.PRODUCTS)
     assert [(graph.recorded, graph.replays) for graph in graphs] == [(measure.PRODUCTS, measure.REPEATS)] * 2
 
 

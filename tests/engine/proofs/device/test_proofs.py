@@ -28,7 +28,7 @@ def test_every_preset_and_every_position_has_a_proof() -> None:
 
 @pytest.mark.parametrize("name", ["demo", "report-encoder", "copy"])
 def test_a_preset_passes_whether_it_is_clean_or_made_to_leak(here, name: str) -> None:
-    result = networks.preset(name, here, steps=2)
+    result = networks.miniature_preset(name, here, steps=2)
     assert result.status == "passed", result.why
     assert result.figures["first_loss_difference_fp32"] == 0.0
 
@@ -38,13 +38,13 @@ def test_a_cache_with_wrong_positions_fails_the_preset(here, monkeypatch) -> Non
     monkeypatch.setattr(
         Positions, "consecutive", classmethod(lambda cls, length, start=0, device=None: real(length, 0, device))
     )
-    result = networks.preset("demo", here, steps=1)
+    result = networks.miniature_preset("demo", here, steps=1)
     assert result.status == "failed" and "cached logits differ" in result.why
 
 
 def test_an_unintended_leak_fails_the_preset(here, monkeypatch) -> None:
-    monkeypatch.setattr(NextToken, "leak", lambda self, config: None)
-    result = networks.preset("report-encoder", here, steps=1)
+    monkeypatch.setattr(NextToken, "copy_leak", lambda self, config: None)
+    result = networks.miniature_preset("report-encoder", here, steps=1)
     assert result.status == "failed" and "leak probe: LEAK instead of ok" in result.why
 
 
@@ -53,7 +53,7 @@ def test_a_first_loss_that_differs_from_the_cpus_fails_the_preset(here, monkeypa
     monkeypatch.setattr(
         networks, "_first_step", lambda *given: tuple(x * (1 + 1e-3 * (given[2] == "bf16") * 20) for x in real(*given))
     )
-    result = networks.preset("demo", here, steps=1)
+    result = networks.miniature_preset("demo", here, steps=1)
     assert result.status == "failed" and result.why.startswith("the first loss in bf16 is")
 
 
@@ -99,8 +99,8 @@ def test_a_checkpoint_crosses_devices_or_the_proof_fails(here, monkeypatch) -> N
 
 def test_a_step_in_pieces_matches_the_whole_step_or_the_proof_fails(here, monkeypatch) -> None:
     assert memory.simulated_oom(here).status == "passed"
-    real = Batch.pieces
-    monkeypatch.setattr(Batch, "pieces", lambda batch, count: list(real(batch, count))[: max(1, count - 1)])
+    real = Batch.chunk
+    monkeypatch.setattr(Batch, "chunk", lambda batch, count: list(real(batch, count))[: max(1, count - 1)])
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
     result = memory.simulated_oom(other)

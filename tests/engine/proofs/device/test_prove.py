@@ -73,7 +73,7 @@ def test_the_file_says_what_ran_where(found) -> None:
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
-    monkeypatch.setattr("engine.proofs.device.prove._facts", lambda worker, device: {"device": device})
+    monkeypatch.setattr("engine.proofs.device.prove._machine_facts", lambda worker, device: {"device": device})
 
 
 def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:

@@ -29,7 +29,7 @@ from tui_transformer.lab.work import clock, runner
 from tui_transformer.lab.work.clock import Deadline, job_seconds_left, seconds_until
 from tui_transformer.lab.work.launch import enqueue
 from tui_transformer.lab.work.queue import add
-from tui_transformer.lab.work.record import stop_file, write
+from tui_transformer.lab.work.record import stop_file, write_study
 
 CELLS = tiny_study().cells()
 pytestmark = pytest.mark.usefixtures("module_fork_start")
@@ -40,7 +40,7 @@ def runs(tmp_path) -> Path:
     """A study that was started, without its runs."""
     root = tmp_path / "runs"
     root.mkdir()
-    write(tiny_study(), root)
+    write_study(tiny_study(), root)
     return root
 
 
@@ -140,7 +140,7 @@ def a_cell_trains(root: Path) -> None:
 def endless(root: Path) -> None:
     """A study whose cells train until they are stopped."""
     root.mkdir()
-    write(tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 10**6}), root)
+    write_study(tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 10**6}), root)
 
 
 def test_told_to_stop_it_leaves_a_checkpoint_and_the_claim_and_another_one_goes_on(tmp_path) -> None:

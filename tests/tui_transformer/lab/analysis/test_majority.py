@@ -74,7 +74,7 @@ async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it
         pane._table.focus()
         drawn = set(pane.selection.runs)
         await pilot.press("end", "space", "b")
-        assert pane.current() is None and set(pane.selection.runs) == drawn and pane.selection.baseline is None
+        assert pane.current_run() is None and set(pane.selection.runs) == drawn and pane.selection.baseline is None
         assert "Δmajority" in [column.key for column in pane.shown.columns]
 
 

@@ -75,5 +75,5 @@ def test_epochs_need_the_size_of_the_text() -> None:
     draft = Draft.from_preset("demo").with_change("train.epochs", 2.0)
     cost = draft.cost()
     assert draft.config is not None and cost is not None
-    assert Machine("cpu").forecast(draft.config, cost).time == "time unknown"
+    assert Machine("cpu").forecast(draft.config, cost).time_text == "time unknown"
     assert Machine("cpu").forecast(draft.config, cost, 900_000).seconds is not None

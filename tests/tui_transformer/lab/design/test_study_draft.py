@@ -157,7 +157,7 @@ def test_few_seeds_are_warned_of(count: int) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
     said = " ".join(draft.warnings)
     assert ("one seed proves nothing" in said) == (count == 1)
-    assert draft.power.startswith(f"With {count} seeds, this study has 80 % power to detect a ") == (count > 1)
+    assert draft.power_text.startswith(f"With {count} seeds, this study has 80 % power to detect a ") == (count > 1)
 
 
 @pytest.mark.parametrize(("seconds", "seeds"), [(None, 5), (3600.0, 5), (3601.0, 3), (90_000.0, 3)])
@@ -196,8 +196,8 @@ def test_one_seed_always_stays() -> None:
 
 def test_taking_out_the_baseline_leaves_another_one() -> None:
     draft = of("demo").with_axes("model.n_heads=2,8")
-    assert draft.without(DEMO).effective_baseline == "n_heads-2"
-    shipped = of("demo").with_study(find_study("attention")).without("global")
+    assert draft.without_variant(DEMO).effective_baseline == "n_heads-2"
+    shipped = of("demo").with_study(find_study("attention")).without_variant("global")
     assert shipped.effective_baseline == DEMO and names(shipped)[0] == DEMO
     impossible = replace(draft.with_axes("model.n_heads=2,3"), baseline="n_heads-3")
     assert "baseline" in impossible.problem

@@ -140,7 +140,7 @@ def written(folder: Path, config: RunConfig, task) -> None:
 
 
 def engine_losses(config: RunConfig, task) -> tuple[list[float], torch.nn.Module]:
-    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed)
+    model = build_model(config.model, config.min_vocab_size(task.vocab_size), config.seed)
     stepper = Stepper(config, model, task.batches(config, torch.device("cpu")))
     results = [stepper.step(step) for step in range(1, STEPS + 1)]
     return [result.read()[0] / result.n_targets for result in results], model

@@ -67,7 +67,7 @@ def test_surprise_of_an_answer_is_its_probability(runs, name) -> None:
 @pytest.mark.parametrize("name", list(ASKED))
 def test_attention_is_shown_over_the_question_or_the_document(runs, name) -> None:
     model = writer(runs, name)
-    for which in model.kinds:
+    for which in model.attention_kinds:
         found = model.attention(ASKED[name], "Arlow", 1, 2, which)
         assert found.weights.shape == (len(found.queries), len(found.keys))
         assert found.weights.sum(1) == pytest.approx([1.0] * len(found.queries), abs=1e-5)
@@ -103,9 +103,9 @@ def test_a_surprise_needs_an_arrow(runs) -> None:
 
 
 def test_a_document_is_shown_with_its_gaps_filled(runs) -> None:
-    assert writer(runs, "fill").filled(f"{NAME} was born in ⁇.", " Arlow") == f"{NAME} was born in [Arlow]."
-    assert writer(runs, "spans").filled("__ likes ___.", "Bo ⁇ tea") == "[Bo] likes [tea]."
-    assert writer(runs, "ask").filled(QUESTION, "Arlow") == ""
+    assert writer(runs, "fill").filled_prompt(f"{NAME} was born in ⁇.", " Arlow") == f"{NAME} was born in [Arlow]."
+    assert writer(runs, "spans").filled_prompt("__ likes ___.", "Bo ⁇ tea") == "[Bo] likes [tea]."
+    assert writer(runs, "ask").filled_prompt(QUESTION, "Arlow") == ""
 
 
 def test_an_example_is_right_only_where_it_is_exactly_so() -> None:

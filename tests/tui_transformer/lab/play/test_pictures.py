@@ -40,7 +40,7 @@ from tui_transformer.lab.play.pictures import (
     pictures,
     position_picture,
     rotation_values,
-    stacks,
+    stack_plans,
 )
 
 HALVES = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
@@ -106,7 +106,7 @@ def test_two_rows_share_a_line() -> None:
 
 def test_a_term_of_the_content_that_has_no_table_is_said_in_a_line(monkeypatch) -> None:
     model = ModelConfig(position="xl", d_model=8, n_heads=2, context_length=6)
-    (stack,) = stacks(model)
+    (stack,) = stack_plans(model)
     assert len(position_picture(model, stack, 1, PictureFormat()).plain.splitlines()) > 6
     monkeypatch.setattr(TransformerXL, "distance_table", None)
     said = position_picture(model, stack, 1, PictureFormat()).plain
@@ -119,7 +119,7 @@ def test_what_is_drawn_is_what_the_network_asks(tiny, architecture: list[str], a
     config = tiny(*architecture, f"model.attention={attention}", "model.window=4", "model.attention_dropout=0.0")
     network = build_model(config.model, 30, 1)
     parts = network.stacks
-    assert [stack.visibility for stack in stacks(config.model)] == [
+    assert [stack.visibility for stack in stack_plans(config.model)] == [
         part.layers[0].attention.visibility for part in parts
     ]
 
@@ -132,10 +132,10 @@ def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[
     model = tiny(*architecture, PATTERN, "model.position=relative", "model.n_layers=6", "model.window=4").model
     network = build_model(model, 30, 7)
     stacked = list(zip(network.stacks, ("encoder", "decoder") if len(network.stacks) > 1 else ("",), strict=True))
-    masks = iter(stacks(model))
+    masks = iter(stack_plans(model))
     for part, name in stacked:
         plans = [next(masks) for _ in range(3)]
-        assert [(plan.name, plan.attention, plan.layers) for plan in plans] == [
+        assert [(plan.name, plan.attention, plan.layers_text) for plan in plans] == [
             (name, "window", "layers 1-2, 5-6"),
             (name, "global", "layer 3"),
             (name, "linear", "layer 4"),
@@ -165,7 +165,7 @@ def test_learned_numbers_are_those_the_network_starts_with(tiny, architecture: l
     model = tiny(*architecture, f"model.position={position}", f"model.init={init}").model
     network = build_model(model, 30, 7)
     parts = network.stacks
-    for part, stack in zip(parts, stacks(model), strict=True):
+    for part, stack in zip(parts, stack_plans(model), strict=True):
         scheme = initial_scheme(model, stack, 7)
         assert torch.equal(scheme.table.weight, part.positions.table.weight)
         at = torch.arange(9)[None]
@@ -178,7 +178,7 @@ def test_learned_numbers_are_those_the_network_starts_with(tiny, architecture: l
 
 def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(tiny) -> None:
     model = tiny("model.position=alibi", "model.attention=window", "model.window=5").model
-    picture = position_picture(model, stacks(model)[0], 1, PictureFormat())
+    picture = position_picture(model, stack_plans(model)[0], 1, PictureFormat())
     slope = alibi_slopes(2)[0]
     assert picture.plain.startswith(f"position alibi, head 1 of 2: 0 █▓▒░ −{4 * slope:.3g} added to the score")
     lines = framed(picture)
@@ -193,7 +193,7 @@ def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(t
 @pytest.mark.parametrize("kind", ["relative", "t5"])
 def test_extreme_cells_of_a_learned_bias_have_the_extreme_shades(tiny, kind: str) -> None:
     model = tiny(f"model.position={kind}", *ENCODER, "model.attention=sparse", "model.window=4").model
-    stack = stacks(model)[0]
+    stack = stack_plans(model)[0]
     values = bias_values(initial_scheme(model, stack, 3), stack.visibility, 16)
     known = [v for row in values for v in row if v is not None]
     for colour in (False, True):
@@ -236,7 +236,7 @@ def test_a_flat_bias_says_so() -> None:
 @pytest.mark.parametrize("pairing", ["half", "adjacent"])
 def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
     model = tiny("model.position=rope", f"model.rope_pairing={pairing}", "model.rope_base=100.0").model
-    found = rotation_values(initial_scheme(model, stacks(model)[0], 1), model, 11)
+    found = rotation_values(initial_scheme(model, stack_plans(model)[0], 1), model, 11)
     expected = [[math.cos(t * 100.0 ** (-2 * i / 8)) for i in range(4)] for t in range(11)]
     assert torch.allclose(torch.tensor(found), torch.tensor(expected), atol=1e-6)
 
@@ -300,13 +300,13 @@ def test_every_network_fits_a_terminal_of_80_by_24(
 def test_few_words_say_what_the_rows_columns_and_shades_are(tiny, position: str, said: str) -> None:
     model = tiny(f"model.position={position}", "model.context_length=99").model
     canvas = PictureFormat(60, 8, colour=True, brief=True)
-    assert said in position_picture(model, stacks(model)[0], 1, canvas).plain
-    assert "before it\n↓ first 16 of 99 queries, → keys\n" in mask_picture(stacks(model)[0], canvas).plain
+    assert said in position_picture(model, stack_plans(model)[0], 1, canvas).plain
+    assert "before it\n↓ first 16 of 99 queries, → keys\n" in mask_picture(stack_plans(model)[0], canvas).plain
 
 
 def test_few_words_say_how_many_columns_are_drawn(tiny) -> None:
     model = tiny("model.d_model=192").model
-    picture = position_picture(model, stacks(model)[0], 1, PictureFormat(width=30, brief=True))
+    picture = position_picture(model, stack_plans(model)[0], 1, PictureFormat(width=30, brief=True))
     assert "→ 24 of 192 features" in picture.plain
 
 
@@ -324,7 +324,7 @@ def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
 
 def test_a_table_past_all_memory_is_not_made(tiny) -> None:
     model = tiny("model.position=learned", "model.context_length=1000000000000").model
-    assert "too large" in position_picture(model, stacks(model)[0], 1, PictureFormat()).plain
+    assert "too large" in position_picture(model, stack_plans(model)[0], 1, PictureFormat()).plain
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in list_presets()])

@@ -110,7 +110,7 @@ def test_what_is_drawn_adds_up_to_its_surprise(runs) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_attention_of_every_kind_has_its_own_tokens_or_a_reason(runs, name) -> None:
     found, text = writer(runs, name), GIVEN.get(name, "the gate")
-    for which in found.kinds:
+    for which in found.attention_kinds:
         if name == "linear":
             with pytest.raises(InputError, match="no weights"):
                 found.attention(text, "", 1, 1, which)

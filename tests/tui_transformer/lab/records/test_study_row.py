@@ -98,11 +98,11 @@ def of_host(run: Path, host: str, device: str) -> None:
 
 def test_a_study_knows_its_workers_wherever_they_are(root) -> None:
     [here] = look(root).studies
-    assert not here.elsewhere and here.unclaimed == 3
+    assert not here.is_remote and here.unclaimed == 3
     of_host(cell(root, "no-pe", 2, state="running", step=100), "node2", "cuda:0")
     of_host(cell(root, "no-pe", 3, state="paused", step=100), "node2", "cuda:0")
     [study] = look(root).studies
-    assert study.elsewhere and study.unclaimed == 1
+    assert study.is_remote and study.unclaimed == 1
     assert sorted(study.workers.items(), key=lambda found: found[1])[1] == (("node2", "cuda:0"), 2)
     assert sum(study.workers.values()) == 3
     for name in ("rope", "no-pe"):

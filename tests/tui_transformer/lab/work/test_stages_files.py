@@ -28,7 +28,7 @@ def test_each_seed_of_a_variant_goes_through_its_stages_and_the_last_one_is_call
     assert [cell.config.train.steps for cell in cells[:3]] == [30, 10, 10]
     assert [cell.config.seed for cell in cells] == [1, 1, 1, 2, 2, 2]
     assert [cell.kind for cell in cells[:3]] == ["a.pretrain", "a", "scratch"]
-    assert [cell.begins_with for cell in cells[:3]] == ["", "pretrain", ""]
+    assert [cell.parent_stage for cell in cells[:3]] == ["", "pretrain", ""]
 
 
 def test_a_stage_wins_over_the_study_and_a_variant_over_its_stages() -> None:

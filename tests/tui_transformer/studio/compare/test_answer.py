@@ -42,9 +42,9 @@ async def test_f_turns_to_the_table_and_back_and_the_cursor_stays(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
         await studio.press("down", "down", "f")
-        assert "Variants  5" in studio.text and studio.pane.variant().name == "win16" and studio.table.has_focus
+        assert "Variants  5" in studio.text and studio.pane.current_variant().name == "win16" and studio.table.has_focus
         await studio.press("f")
-        assert "Study  att" in studio.text and studio.pane.variant().name == "win16"
+        assert "Study  att" in studio.text and studio.pane.current_variant().name == "win16"
 
 
 async def test_the_statistics_are_behind_enter(root) -> None:

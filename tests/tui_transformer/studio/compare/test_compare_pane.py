@@ -96,7 +96,7 @@ class Open:
         """Put the cursor on a run, by key."""
         self.table.focus()
         await self.pilot.press("home", *["down"] * self.names.index(run))
-        assert self.pane.current().name == run
+        assert self.pane.current_run().name == run
 
     async def press(self, *keys: str) -> None:
         """One after the other, as people do."""
@@ -255,13 +255,13 @@ async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> 
     study(root)
     async with Open(root, "no-pe") as studio:
         await studio.press("o")
-        assert studio.names == sorted(studio.names) and studio.pane.current().name == "no-pe"
+        assert studio.names == sorted(studio.names) and studio.pane.current_run().name == "no-pe"
         await studio.press("O")
         assert studio.names == sorted(studio.names, reverse=True) and "run↓" in studio.text
         place = studio.table.current_layout.places[1]
         await studio.pilot.click("TableHead", offset=(place.start + 1, 0))
         losses = [row.entry.last for row in studio.pane.shown.rows]
-        assert losses == sorted(losses) and studio.pane.current().name == "no-pe"
+        assert losses == sorted(losses) and studio.pane.current_run().name == "no-pe"
 
 
 async def test_only_the_selected_runs_and_all_again(root) -> None:
@@ -345,8 +345,8 @@ async def test_a_note_and_tags_are_written_and_shown(root) -> None:
         await studio.type("big, odd")
         await studio.press("enter")
         await studio.until(lambda: RunReader(root / "wide").notes.tags == ("big", "odd"))
-        await studio.until(lambda: studio.pane.current().tags == ("big", "odd"))
-        assert studio.pane.current().notes == "wider\nnot better"
+        await studio.until(lambda: studio.pane.current_run().tags == ("big", "odd"))
+        assert studio.pane.current_run().notes == "wider\nnot better"
 
 
 async def test_a_note_that_is_left_stays_as_it_was(root) -> None:
@@ -390,7 +390,7 @@ async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
         assert set(painted) == {"live"}
         after = [row for row in studio.pane.shown.rows if row.entry.name != "live"]
         assert all(a is b for a, b in zip(before, after, strict=True))
-        assert studio.pane.current().name == "live" and studio.pane.current().step == 900
+        assert studio.pane.current_run().name == "live" and studio.pane.current_run().step == 900
 
 
 async def test_moving_the_cursor_paints_two_lines(root) -> None:
@@ -411,10 +411,10 @@ async def test_runs_come_and_go_while_it_looks_and_the_cursor_stays(root) -> Non
         await studio.press("space")
         variant(root, "new", created="2026-11-22T00:00:00+00:00")
         await studio.until(lambda: "new" in studio.names)
-        assert studio.pane.current().name == "no-pe"
+        assert studio.pane.current_run().name == "no-pe"
         shutil.rmtree(root / "no-pe")
         await studio.until(lambda: "no-pe" not in studio.names)
-        assert studio.pane.selection.runs == () and studio.pane.current() is not None
+        assert studio.pane.selection.runs == () and studio.pane.current_run() is not None
 
 
 async def test_a_damaged_run_is_shown_as_such_and_hides_no_other(root) -> None:

@@ -9,7 +9,7 @@ from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
 from tui_transformer.lab.reports.figures.style import PNG, SVG
 from tui_transformer.lab.reports.selection import ReportSelection, other_selections, select_runs, select_variants
-from tui_transformer.studio.command_palette import commands
+from tui_transformer.studio.command_palette import command_entries
 from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
@@ -97,7 +97,7 @@ async def test_without_a_run_there_is_nothing_to_report(root) -> None:
 async def test_the_palette_offers_it(root) -> None:
     variant(root, "one")
     async with Open(root) as studio:
-        assert ("Report", "R") in [(offer.name, offer.key) for offer in commands(studio.app)]
+        assert ("Report", "R") in [(offer.name, offer.key) for offer in command_entries(studio.app)]
 
 
 async def test_what_is_chosen_follows_the_selection_the_pin_and_the_cursor(root) -> None:

@@ -52,9 +52,9 @@ async def test_v_turns_to_variants_and_back_and_the_cursor_stays_where_it_was(ro
         variant(root, f"base-s{seed}", f"seed={seed}")
     async with Open(root, "heads2-s1") as studio:
         await studio.press("v")
-        assert sorted(studio.names) == ["base", "heads2"] and studio.pane.variant().name == "heads2"
+        assert sorted(studio.names) == ["base", "heads2"] and studio.pane.current_variant().name == "heads2"
         await studio.press("v")
-        assert len(studio.names) == 4 and studio.pane.current().name.startswith("heads2-")
+        assert len(studio.names) == 4 and studio.pane.current_run().name.startswith("heads2-")
 
 
 async def test_the_verdict_under_the_cursor_is_said_in_full(root) -> None:
@@ -90,7 +90,7 @@ async def test_p_makes_a_variant_the_baseline_and_the_studys_own_comes_back(root
     attention(root)
     async with Open(root) as studio:
         await studio.press("home", "down", "p")
-        assert studio.pane.variant().name == "win16" and studio.pane.variant().is_baseline
+        assert studio.pane.current_variant().name == "win16" and studio.pane.current_variant().is_baseline
         standing = {row.entry.name: row.entry for row in studio.pane.shown.rows}
         assert standing["global"].verdict() == "better"
         await studio.press("p")

@@ -36,7 +36,7 @@ def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_cor
 def test_the_cost_counts_words_and_the_tokens_of_the_objective() -> None:
     wanted = config("question-answer", data={"corpus_size": 300})
     found = vocabulary(wanted)
-    assert found.tokens == wanted.needed_tokens(454) and not found.at_most
+    assert found.tokens == wanted.min_vocab_size(454) and not found.at_most
     assert cost(wanted).parameters > 0
     assert vocabulary(config("question-answer", data={"corpus_size": 20})).at_most
 

@@ -131,12 +131,16 @@ async def test_characters_of_pairs_are_counted_before_their_model_is(app: App) -
         await go_to(pilot, "data.tokenizer")
         await pilot.press("right")
         await until(pilot, lambda: re.search(r"(?<!at most )(?<![\d,])[\d,]+ parameters", app.text) is not None)
-        joint = app.current_pane.draft.cost(app.current_pane._corpus(app.current_pane.draft).characters).vocabulary
+        joint = app.current_pane.draft.cost(
+            app.current_pane._corpus_preview(app.current_pane.draft).characters
+        ).vocabulary
         assert joint.sources is None
         await go_to(pilot, "data.shared_vocabulary")
         await pilot.press("right")
-        await until(pilot, lambda: app.current_pane._corpus(app.current_pane.draft) is not None)
-        apart = app.current_pane.draft.cost(app.current_pane._corpus(app.current_pane.draft).characters).vocabulary
+        await until(pilot, lambda: app.current_pane._corpus_preview(app.current_pane.draft) is not None)
+        apart = app.current_pane.draft.cost(
+            app.current_pane._corpus_preview(app.current_pane.draft).characters
+        ).vocabulary
         assert 3 < apart.sources < apart.tokens <= joint.tokens
 
 

@@ -35,7 +35,7 @@ async def test_changes_survive_a_restart_until_they_are_reset(tmp_path) -> None:
         await fewer_layers(pilot)
         was = app.query_one(DesignPane).draft
         assert was.preset.name == "win16" and was.changes
-        await app._leave("stop")
+        await app._shut_down("stop")
     again = studio(tmp_path)
     async with again.run_test(size=(120, 50)) as pilot:
         pane = again.query_one(DesignPane)
@@ -49,7 +49,7 @@ async def test_changes_survive_a_restart_until_they_are_reset(tmp_path) -> None:
         await pilot.pause()
         assert pane.draft.changes == {"model.n_layers": 1} and "demo ●" in shown(again)
         await pilot.press("U")
-        await again._leave("stop")
+        await again._shut_down("stop")
     assert settings.load()[0].design == settings.KeptDesign()
     third = studio(tmp_path)
     async with third.run_test():
@@ -76,7 +76,7 @@ async def test_a_preset_of_ones_own_comes_back_and_one_that_is_gone_is_the_demo(
         app.query_one(DesignPane).choose(str(own))
         await pilot.pause()
         await fewer_layers(pilot)
-        await app._leave("stop")
+        await app._shut_down("stop")
     again = studio(tmp_path)
     async with again.run_test():
         draft = again.query_one(DesignPane).draft
@@ -115,5 +115,5 @@ ranks = -3
             text = shown(app)
             assert "\x1b" not in text and "\x07" not in text and "title" not in text.lower().split()
             assert "/etc/passwd" not in text
-        await app._leave("stop")
+        await app._shut_down("stop")
     assert "\\u001b" not in own_settings.read_text() and "\x1b" not in own_settings.read_text()

@@ -276,7 +276,7 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
         fits, draft = app.current_pane._benchmarks, app.current_pane.draft
-        fits._known[fits._key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
+        fits._known[fits._cache_key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
         assert "≈ 20 min on cpu, one at a time, " in app.text and "≈ 2 min" in app.text

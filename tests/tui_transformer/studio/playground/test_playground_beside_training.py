@@ -12,7 +12,7 @@ from tests.tui_transformer.trained import train
 from tui_transformer.lab.play.writers import WriterCache
 from tui_transformer.lab.work.launch import TrainingThread, enqueue
 from tui_transformer.studio.playground.column import stream_batches
-from tui_transformer.studio.shared.engine_thread import in_engine_thread
+from tui_transformer.studio.shared.engine_thread import run_in_engine_thread
 
 STEPS = 250
 CONFIG = RunConfig.model_validate(
@@ -49,10 +49,10 @@ async def test_a_training_has_the_same_bits_beside_an_answer_that_is_written(tmp
     how = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
     beside = begin(tmp_path, "beside")
     while beside.alive:
-        writer = await in_engine_thread(lambda: WriterCache("cpu").get(played, "best"))  # loading is beside it too
+        writer = await run_in_engine_thread(lambda: WriterCache("cpu").get(played, "best"))  # loading is beside it too
         async for pieces in stream_batches(writer, "the", how):
             written += len(pieces)
-        await in_engine_thread(lambda writer=writer: writer.surprise("the gate is barred"))
-        await in_engine_thread(lambda writer=writer: writer.attention("the gate", "", 1, 1))
+        await run_in_engine_thread(lambda writer=writer: writer.surprise("the gate is barred"))
+        await run_in_engine_thread(lambda writer=writer: writer.attention("the gate", "", 1, 1))
     assert beside.error is None and written > 1000
     assert bits(tmp_path / "beside") == bits(tmp_path / "alone")

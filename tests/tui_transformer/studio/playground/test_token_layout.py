@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from engine.base.clean import clean
 from tests.tui_transformer.fake_writer import POISON, WIDE
-from tui_transformer.studio.playground.token_text import TextLayout, cells
+from tui_transformer.studio.playground.token_text import TextLayout, token_cells
 
 TEXTS = st.lists(st.text(st.characters() | st.sampled_from(string.printable + WIDE + POISON), max_size=4), max_size=60)
 
@@ -54,7 +54,7 @@ def test_a_place_finds_its_token_and_a_token_its_place() -> None:
 
 
 def test_marks_join_their_token_and_stand_alone_visibly() -> None:
-    assert [cell.text for cell in cells(0, "e\u0301")] == ["e\u0301"]
-    assert [cell.text for cell in cells(0, "\u0301")] == ["◌\u0301"]
-    assert [cell.text for cell in cells(0, "\u200d")] == ["·"]
-    assert [cell.text for cell in cells(0, "\x1b")] == ["·"]
+    assert [cell.text for cell in token_cells(0, "e\u0301")] == ["e\u0301"]
+    assert [cell.text for cell in token_cells(0, "\u0301")] == ["◌\u0301"]
+    assert [cell.text for cell in token_cells(0, "\u200d")] == ["·"]
+    assert [cell.text for cell in token_cells(0, "\x1b")] == ["·"]

@@ -66,7 +66,7 @@ class Open:
             await worker.wait()
         if self._run:  # now that the studio shows no live run by itself any more
             self.pane.show(self._root / self._run)
-            await self.until(lambda: self.pane.current()[1] is not None)
+            await self.until(lambda: self.pane.current_run()[1] is not None)
         await self.pilot.pause()
         return self
 
@@ -267,7 +267,7 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
         await studio.pilot.press("b", "y")
         for i in range(len(NO_NUMBERS)):
             studio.pane.show(root / f"run-{i}")
-            await studio.until(lambda: studio.pane.current()[1] is not None)
+            await studio.until(lambda: studio.pane.current_run()[1] is not None)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
         await studio.pilot.press("n")
         await studio.until(lambda: studio.said("choose one of its runs"))
         await studio.pilot.press("down", "down")
-        await studio.until(lambda: studio.pane.current()[1] is not None)
+        await studio.until(lambda: studio.pane.current_run()[1] is not None)
         assert studio.pane.chosen == root / "pos.rope.s2"
         await studio.pilot.press("left")
         await studio.until(lambda: "▸ pos" in studio.text and studio.pane.chosen == root / "pos.study.toml")

@@ -107,7 +107,7 @@ def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence
         floor = context.floor(run)
         key = "alone.excess.window" if floor is not None and floor.context else "alone.excess"
         yield say(key, excess=EXCESS.format_mean(excess, sign=True), unit=unit)
-    yield from _answers(context)
+    yield from _answer_scores(context)
     yield Strong(say("alone.one-seed")) if mean.n == 1 else say("alone.no-comparison")
 
 
@@ -132,7 +132,7 @@ def _compared(context: ReportContext) -> Iterator[Sentence]:
                 loss = LAST.format_mean(mean)
                 yield say("compared.level", baseline=context.name(baseline), loss=loss, unit=unit, seeds=seeds)
             yield from _kinds(context, context.name(baseline), others)
-    yield from _answers(context)
+    yield from _answer_scores(context)
     most = max(len(s.group.counted_runs) for s in context.results)
     kinds = {kind for s in context.results if (kind := _kind(s))}
     if "one-seed" in kinds:
@@ -170,7 +170,7 @@ def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult
         yield context.phrase(f"compared.{kind}", baseline=baseline, names=names, measure=measure)
 
 
-def _answers(context: ReportContext) -> Iterator[str]:
+def _answer_scores(context: ReportContext) -> Iterator[str]:
     """Each one's exact-answer score, and the score of always giving the same answer."""
     asked = [s for s in context.results if s.group.representative.majority is not None]
     standings = [s for s in asked if s.group.representative.classification is None]
