@@ -96,7 +96,7 @@ class FakeWriter:
     def prompts(self) -> tuple[str, ...]:
         return self._prompts
 
-    def shape(self, which: str) -> tuple[int, int]:
+    def attention_shape(self, which: str) -> tuple[int, int]:
         return 2, 4
 
     def set_target(self, language: str) -> None:
