@@ -75,7 +75,7 @@ class Ranks:
     def broadcast_order(self, *numbers: int) -> None:
         """On rank 0: send the others an order and up to two numbers."""
 
-    def broadcast_checkpoint(self, checkpoint: Path) -> None:
+    def broadcast_checkpoint_path(self, checkpoint: Path) -> None:
         """On rank 0: have the others load a checkpoint."""
 
     def all_gather(self, numbers: Sequence[int]) -> list[int]:
@@ -137,12 +137,12 @@ class ProcessGroup(Ranks):
         what, first, second = order.tolist()
         return what, first, second
 
-    def broadcast_checkpoint(self, checkpoint: Path) -> None:
+    def broadcast_checkpoint_path(self, checkpoint: Path) -> None:
         data = np.frombuffer(str(checkpoint.resolve()).encode(), np.uint8).copy()
         self.broadcast_order(BEGIN, len(data))
         self._communicate(dist.broadcast, torch.from_numpy(data), 0)
 
-    def receive_checkpoint(self) -> Path | None:
+    def receive_checkpoint_path(self) -> Path | None:
         """Wait for the checkpoint to begin from; None if rank 0 ends before."""
         what, length, _ = self.receive_order()
         if what == END:

@@ -141,7 +141,7 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
     try:
         info = api.dataset_info(wanted.repository, revision=wanted.revision, files_metadata=True)
         listing = {one.rfilename: one for one in info.siblings or ()}
-        commit, files = str(info.sha), choose_files(wanted, [name for name in listing if _is_safe_path(name)])
+        commit, files = str(info.sha), choose_corpus_files(wanted, [name for name in listing if _is_safe_path(name)])
         if not _is_safe_path(commit):
             raise ValueError(commit)
         place = folder / "hub" / wanted.repository / commit
@@ -188,7 +188,7 @@ def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     return InputError(problem)
 
 
-def choose_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
+def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     """Return the texts in a corpus's folder: those directly in it, in data/ or in the folders of splits, or else those
     of the only folder that has any. Raises InputError: none, or several folders.
     """

@@ -258,7 +258,7 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     """Train as one of the other ranks: build what rank 0 has built, take up its first checkpoint, and do as it orders.
     `RankLost`: another rank ended.
     """
-    folder = ranks.receive_checkpoint()
+    folder = ranks.receive_checkpoint_path()
     if folder is None:
         return
     reader = RunReader(folder.parents[1])

@@ -136,7 +136,7 @@ class Trainer:
             precision=self.stepper.precision,
         )
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
-        self.ranks.broadcast_checkpoint(self.writer.path / "checkpoints" / saved)
+        self.ranks.broadcast_checkpoint_path(self.writer.path / "checkpoints" / saved)
 
     def advance(self) -> None:
         self._step()

@@ -261,7 +261,7 @@ def _choose_speaker(state: State, sign: str) -> Branches:
     return found
 
 
-def _speaker_names(state: State, after: str = "") -> Choice:
+def _speaker_name_literals(state: State, after: str = "") -> Choice:
     assert state.speaker is not None
     return _certain(state.speaker.name + after) if state.speaker.name else _unused_names(state, after)
 
@@ -308,7 +308,7 @@ STEPS: Mapping[
     "entered": (_certain(".\n\n"), lambda s, _: s._replace(place="number", number=1)),
     "number": (lambda s: _certain(f"{s.number} "), "sign"),
     "sign": (_speaker_signs, _choose_speaker),
-    "name": (_speaker_names, lambda s, name: _name_speaker(s, "aside", name)),
+    "name": (_speaker_name_literals, lambda s, name: _name_speaker(s, "aside", name)),
     "aside": (ASIDE, _open_aside),
     "manner": (MANNERS, "towards"),
     "towards": (TOWARDS, "close"),
@@ -338,7 +338,7 @@ STEPS: Mapping[
     ),
     "after couplet": (partial(_choice_by_count, "couplet", AFTER_COUPLET), _after_couplet),
     "after speech": (partial(_choice_by_count, "number", AFTER_SPEECH), partial(_after_speech, AFTER_SPEECH)),
-    "exit name": (lambda s: _speaker_names(s, " "), lambda s, name: _name_speaker(s, "deed", name.strip())),
+    "exit name": (lambda s: _speaker_name_literals(s, " "), lambda s, name: _name_speaker(s, "deed", name.strip())),
     "deed": (DEEDS, "after exit"),
     "after exit": (partial(_choice_by_count, "number", AFTER_EXIT), partial(_after_speech, AFTER_EXIT)),
 }

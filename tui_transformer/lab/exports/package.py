@@ -31,7 +31,7 @@ from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 from tui_transformer.lab.exports.source import ProgramFacts, program_files, refusal
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.figures.style import PNG
-from tui_transformer.lab.reports.paper import Package, first_pictures, paper
+from tui_transformer.lab.reports.paper import Package, compile_paper, first_pictures
 from tui_transformer.lab.template import render_template
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
         yield "results/sample.txt", _sample(run.texts[-1])
     folders = sorted({name.split("/")[0] for name in source} | {"data", "results", "report"})
     whole = Package(source, tuple(folders), documents=found.boundary is not None)
-    document, files, images, compiled = paper(read_entry(run.path), whole, language)
+    document, files, images, compiled = compile_paper(read_entry(run.path), whole, language)
     for figure in first_pictures(document):
         yield f"results/{figure.name}.png", images[figure.name][PNG]
     for name, content in files.items():

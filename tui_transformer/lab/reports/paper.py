@@ -128,7 +128,7 @@ def citations(text: str) -> list[str]:
     return [part for part in text.split("; ") if part]
 
 
-def paper(
+def compile_paper(
     entry: RunEntry, package: Package, code: str
 ) -> tuple[Document, Mapping[str, bytes], Mapping[str, Image], bytes | None]:
     """Return a run's report, its LaTeX files, its pictures and, where this machine has the program, its PDF."""

@@ -183,12 +183,12 @@ def results(context: ReportContext) -> Iterator[doc.Block]:
     more = [*named, mean_column(BEST, always=True), mean_column(EXCESS), columns.PER_CENT, columns.PERPLEXITY]
     caption = say("table.more" if context.several else "table.more.alone")
     yield replace(_table(context, caption, more, ()), note=say("table.more.note"))
-    yield from _averages(context)
+    yield from _averaged_weights_losses(context)
     cost = [*named[:2], *columns.COST_COLUMNS]
     yield replace(_table(context, say("table.cost"), cost, ()), note=say("table.cost.note"))
 
 
-def _averages(context: ReportContext) -> Iterator[doc.Table]:
+def _averaged_weights_losses(context: ReportContext) -> Iterator[doc.Table]:
     """The losses of averaged weights beside each run's best, if any were scored."""
     rows = []
     for run in all_runs(context.results):
