@@ -22,8 +22,8 @@ import psutil
 
 from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from tui_transformer.cli.show.responsiveness import Terminal, endless_config
 from tui_transformer.lab.work.launch import enqueue, spawn
+from tui_transformer.studio.responsiveness import Terminal, endless_config
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one
 OTHERS = [f"GOMP_SPINCOUNT={n}" for n in (100_000, 20_000, 5_000, 2_000, 1_500, 1_000, 700)]

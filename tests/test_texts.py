@@ -65,7 +65,7 @@ TEXTS = {
     "tui_transformer/cli/mistyped.py": {"No such command": "typer's words, looked up", "data fetch": TYPED},
     "tui_transformer/cli/run/repl.py": {"tab: complete": "a setting of readline"},
     "tui_transformer/cli/show/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
-    "tui_transformer/cli/show/responsiveness.py": {"training, fp32": RECORDED},
+    "tui_transformer/studio/responsiveness.py": {"training, fp32": RECORDED},
     "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
     "tui_transformer/lab/analysis/export.py": dict.fromkeys(
         (

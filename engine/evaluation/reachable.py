@@ -74,14 +74,8 @@ def _window_losses(generated: GeneratedText, plan: Sequence[tuple[int, int, int]
 
 
 def _lower_confidence_margin(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
-    """The nats per character by which an honest model can be below the reachable floor, except once in a million.
-
-    Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is the
-    logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939): no honest
-    model is more than that below the floor given the whole past. Of p the same holds within one window only, as windows
-    overlap and share scenes. Of every d-th window, with the longest scene between them, it holds jointly (but for the
-    phase of the scene in which the next one begins), and Hölder's inequality makes d · log 1/α of the d sets. Both
-    bounds hold; the tighter one counts.
+    """The nats per character by which an honest model can be below the reachable floor, except once in a million: the
+    tighter of two bounds by Ville's inequality (1939); see "How far luck goes" in docs/explanation/playlets.md.
     """
     nats = -math.log(ERROR_PROBABILITY)
     longest = int(np.diff(generated.units, append=len(generated.text)).max())

@@ -21,10 +21,10 @@ from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer import settings
 from tui_transformer.__main__ import main
-from tui_transformer.cli.show.responsiveness import HELP_SHOWS
 from tui_transformer.studio import command_palette
 from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
 from tui_transformer.studio.command_palette import PaletteEntry, PaletteProvider
+from tui_transformer.studio.responsiveness import HELP_SHOWS
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, TextScreen
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.keys import PANE_BINDINGS, KeyColumns, key_problem

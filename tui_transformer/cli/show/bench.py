@@ -100,7 +100,7 @@ def bench(
     from engine.model.devices import default_threads, device_name, resolve_device
     from engine.proofs.bench.cases import CASES, PRECISIONS, BenchmarkSpec
     from engine.proofs.bench.peers import installed_peers, require_peer
-    from tui_transformer.cli.show.responsiveness import studio_cases
+    from tui_transformer.studio.responsiveness import studio_cases
 
     every = CASES | {"studio": studio_cases}
     for option, known in (("case", every), ("precision", PRECISIONS)):

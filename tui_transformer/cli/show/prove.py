@@ -26,7 +26,12 @@ from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofRe
 from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_info, print_json
-from tui_transformer.cli.show.responsiveness import (
+from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.formatting import memory as bytes_in_words
+from tui_transformer.lab.work import queue
+from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, enqueue
+from tui_transformer.languages import SETTINGS_VARIABLE
+from tui_transformer.studio.responsiveness import (
     SIZE,
     endless_config,
     steps_per_second,
@@ -34,11 +39,6 @@ from tui_transformer.cli.show.responsiveness import (
     training_process,
     wait_for_steps,
 )
-from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.formatting import memory as bytes_in_words
-from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, enqueue
-from tui_transformer.languages import SETTINGS_VARIABLE
 
 FILE = Path("gpu-proof.json")
 FEWEST = 3  # equal rows that are merged into one
