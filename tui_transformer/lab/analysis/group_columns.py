@@ -46,20 +46,30 @@ VARIANT = text_column(english("variant"), lambda s: s.group.name, always=True)
 TITLE = replace(VARIANT, title=english("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
 STUDY = text_column("study", lambda s: s.group.study)
 SEEDS = Column(
-    *("n", "n", english("seeds"), lambda s, b: len(s.group.counted_runs), str, str),
+    "n",
+    "n",
+    english("seeds"),
+    lambda s, b: len(s.group.counted_runs),
+    str,
+    str,
     always=True,
     spread=lambda s: s.seed_count_text,
 )
 VERDICT = text_column(
-    *("verdict", lambda s: s.verdict()),
+    "verdict",
+    lambda s: s.verdict(),
     always=True,
     localized_cell=lambda s, b: s.verdict(CURRENT_LANGUAGE),
     kind=lambda s, b: s.verdict_kind,
 )
 CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.seen))
 P_VALUE = Column(
-    *("p", english("p adj."), f"p ({ADJUSTED})"),
-    *(lambda s, b: _difference_field(s, s.primary, "adjusted_p"), _p, _number),
+    "p",
+    english("p adj."),
+    f"p ({ADJUSTED})",
+    lambda s, b: _difference_field(s, s.primary, "adjusted_p"),
+    _p,
+    _number,
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
 PRIMARY = text_column(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
@@ -79,13 +89,12 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
     title = measure.title if measure.is_share else measure.name if not measure.lower_is_better else measure.key
     unit = f" {measure.unit}".rstrip()
     return Column(
-        *(
-            measure.key,
-            title + unit,
-            _measure_heading(measure, "{name}"),
-            lambda s, b: getattr(s.mean(measure), "mean", None),
-        ),
-        *(measure.format_value, measure.format_value),
+        measure.key,
+        title + unit,
+        _measure_heading(measure, "{name}"),
+        lambda s, b: getattr(s.mean(measure), "mean", None),
+        measure.format_value,
+        measure.format_value,
         always=always,
         spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.format_mean(mean),
         shown_title=tr(title) + unit,
@@ -97,8 +106,12 @@ def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     title = measure.title.replace("_", " ")
     return Column(
-        *(f"Δ{measure.key}", f"Δ {title}", _measure_heading(measure, "Δ {name}")),
-        *(lambda s, b: _difference_field(s, measure, "mean"), _signed, _signed),
+        f"Δ{measure.key}",
+        f"Δ {title}",
+        _measure_heading(measure, "Δ {name}"),
+        lambda s, b: _difference_field(s, measure, "mean"),
+        _signed,
+        _signed,
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.format_mean(found, sign=True),
         shown_title=f"Δ {tr(title)}",
         shown_name=_measure_heading(measure, "Δ {name}", tr),
@@ -154,8 +167,12 @@ TRAINING_COLUMNS = [_averaged(FIXED_COLUMNS[key]) for key in ("tokens", "flops",
 COST_COLUMNS = (PARAMETERS, MORE_PARAMETERS, *TRAINING_COLUMNS)
 DERIVED_COLUMNS = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
-    *("majority", english("majority"), english("exact match when always giving the most frequent answer (not a run)")),
-    *(lambda s, b: getattr(s.group.representative.majority, "share", None), "{:.1%}".format, _number),
+    "majority",
+    english("majority"),
+    english("exact match when always giving the most frequent answer (not a run)"),
+    lambda s, b: getattr(s.group.representative.majority, "share", None),
+    "{:.1%}".format,
+    _number,
 )
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
 MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always predicting the most frequent class (not a run)"))

@@ -262,7 +262,10 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
     return Overlay(
-        *(tr("{name} accuracy by distance", name=tr(name)), tr(name), DISTANCE, tuple(strokes)),
+        tr("{name} accuracy by distance", name=tr(name)),
+        tr(name),
+        DISTANCE,
+        tuple(strokes),
         share=True,
         probe=name,
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
@@ -279,7 +282,10 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     curves = [Band.from_points((float(x), y) for x, y in found if x is not None) for found in points.values()]
     strokes = tuple(Stroke(slot, tr(probe_name(names[slot])), curve) for slot, curve in enumerate(curves))
     return Overlay(
-        *(tr("probe accuracy"), tr("probes"), axis, strokes),
+        tr("probe accuracy"),
+        tr("probes"),
+        axis,
+        strokes,
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
         placeholder=tr("no evaluation yet"),
@@ -302,7 +308,10 @@ def study_loss_chart(
         live = Curve.from_points(sorted(behind[-1].values())) if behind else NO_CURVE
         strokes.append(Stroke(slot, name, made, live, seeds=made.n))
     return Overlay(
-        *(tr("mean validation loss over seeds"), tr("mean loss"), axis, tuple(strokes)),
+        tr("mean validation loss over seeds"),
+        tr("mean loss"),
+        axis,
+        tuple(strokes),
         placeholder=tr("no evaluation yet"),
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
         notes=_notes(strokes),
