@@ -92,7 +92,7 @@ PROGRAM = """
 from engine.data.tokenizers import BpeTokenizer
 import sys
 texts = [f"{a}{b} {b}{a} {a}{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"] * 3
-print(BpeTokenizer.trained(texts, 400).sha256, "torch" in sys.modules)
+print(BpeTokenizer.train(texts, 400).sha256, "torch" in sys.modules)
 """
 
 
