@@ -4,7 +4,7 @@ Texts are compared by passages and by whole documents and lines; sentences and q
 `PASSAGE` identical bytes, about the 50 tokens that Lee et al. (2022, "Deduplicating training data makes language models
 better") count as a duplicate, or 67 Chinese characters. Some overlap is natural: the test sets of standard benchmarks
 share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section 4, by 8-grams). At
-`MUCH` or more, scores are not compared. Shorter repetitions are natural (log lines, choruses, boilerplate), so
+`VOID_SHARE` or more, scores are not compared. Shorter repetitions are natural (log lines, choruses, boilerplate), so
 repeated lines only cause a warning.
 """
 
@@ -269,8 +269,8 @@ class _Units:
     """The distinct lines or documents of a held-out text, and which are also in training: compared after NFKC, ignoring
     case and the amount of white space.
 
-    Memory use depends on neither text: of more than `MOST` units, those with the smallest checksums are kept, which are
-    a random sample, but always the same.
+    Memory use depends on neither text: of more than `MAX_UNITS` units, those with the smallest checksums are kept,
+    which are a random sample, but always the same.
     """
 
     def __init__(self, mark: str) -> None:

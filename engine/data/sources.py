@@ -128,7 +128,7 @@ def find_source(corpus: str) -> Source:
 
 
 def group_by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
-    """Return the texts among the files of a folder by split; "" if no file belongs to one. `InputError`: as `find`."""
+    """Return the texts of a folder by split; "" if no file belongs to one. `InputError`: as `find_source`."""
     suffixes = [suffix for suffix in READERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
         problem = tr(

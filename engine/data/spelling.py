@@ -65,7 +65,7 @@ def split_undetermined_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[
 
 
 def spelling_costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cost in nats of each choice and of each byte after another, in the order of `counted`."""
+    """Return the cost in nats of each choice and of each byte after another, in the order of `undetermined_counts`."""
     choices, pairs = learned[:CHOICES].reshape(-1, SPELLED_COLUMN + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
     single = (pairs.sum(0) + 1.0) / (pairs.sum() + BYTES)
     chosen, after = choices / choices.sum(1, keepdims=True), (pairs + single) / (pairs.sum(1, keepdims=True) + 1.0)

@@ -42,7 +42,7 @@ MAX_SAMPLE_LENGTH = 2_000  # characters of a sample that are compared
 def score_verdicts(
     record: EvaluationScores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
 ) -> list[Verdict | None]:
-    """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
+    """Return what is wrong with an evaluation's scores; arguments as for `check_plausible`."""
     return [
         check_plausible(record, facts, config.task, step=step, leak_free=leak_free),
         check_decoding(record, facts, step=step),

@@ -99,7 +99,7 @@ def score_translations(
     records: int = RECORD_VERSION,
 ) -> TranslationScores:
     """Score detokenised translations to a language as `sacrebleu` would, or to several, if the sources start with
-    their tags; `records` as for `words_of`. `InputError` for none, or not as many of each.
+    their tags; `records` as for `bleu_tokenizer`. `InputError` for none, or not as many of each.
     """
     if not len(sources) == len(references) == len(outputs):
         problem = tr(

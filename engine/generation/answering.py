@@ -67,7 +67,7 @@ def beam_answers(model: Network, prompt: TokenPrompt, *, allowed: int, most: int
 def sample_answer(
     model: Network, prompt: TokenPrompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
 ) -> Iterator[SampledToken]:
-    """Sample an answer token by token, or at temperature 0 the greedy one; see `greedy_answers` and `stream`."""
+    """Sample an answer token by token, or at temperature 0 the greedy one; see `greedy_answers` and `stream_tokens`."""
     context, device = model.config.context_length, next(model.parameters()).device
     tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed_tokens(prompt, allowed, device)
     most = min(most, context - len(prompt.tokens) + 1)

@@ -219,7 +219,7 @@ def translate_batch(
             writes, at most its context, and without padding.
         source_at: their positions, −1 at padding; None: there is none.
         beam: hypotheses that a sentence keeps; 1 is greedy.
-        penalty: of a length; see `penalty_of`.
+        penalty: of a length; see `make_length_penalty`.
         allowed: tokens of the text; no id from here on is written but the end.
         max_length: (B,) most tokens to write, the end included, up to the model's context.
         between: called before each token; may raise to stop.

@@ -52,8 +52,8 @@ def head_attention(
     model: Network, tokens: Tensor, layer: int, head: int, which: str = "self", source: Tensor | None = None
 ) -> HeadAttention:
     """Return where a head of a layer, both from 0, looks while the model reads (T,) tokens, at most a context of them:
-    in an encoder-decoder what the decoder reads, with a `source` (S,). `which` is of `PLACES`. `InputError`: no such
-    layer, head or kind of attention, or it has no weights.
+    in an encoder-decoder what the decoder reads, with a `source` (S,). `which` is of `ATTENTION_KINDS`. `InputError`:
+    no such layer, head or kind of attention, or it has no weights.
     """
     parts = attention_layers(model, which)
     if not 0 <= layer < len(parts):

@@ -199,7 +199,7 @@ def sample_text(
 ) -> Iterator[SampledToken]:
     """Sample from a text (T,): a decoder continues it, an encoder-decoder takes it as its source.
 
-    `model` is in evaluation mode, `vocab_size` counts tokens of the text; other arguments are as in `stream`.
+    `model` is in evaluation mode, `vocab_size` counts tokens of the text; other arguments are as in `stream_tokens`.
     """
     context, source = config.model.context_length, None
     if model.reads_source:

@@ -51,7 +51,7 @@ class Translator:
 
     def encode(self, sentences: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return typed sentences as sources, without end tokens. Raise `InputError` for characters that a character
-        tokenizer does not know, more than `LONGEST` tokens, or a language that the model does not translate to.
+        tokenizer does not know, more than `MAX_SENTENCE_TOKENS` tokens, or a language that the model lacks.
         """
         known = self.tokenizer.source
         tagged = known.add_language_tags(sentences, self.target_language)

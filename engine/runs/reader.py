@@ -13,8 +13,7 @@ from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.config.toml import read_toml as read_toml
-from engine.config.toml import validate
+from engine.config.toml import read_toml, validate
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive

@@ -20,7 +20,7 @@ from engine.base.errors import InputError, write_error
 from engine.base.language import english, tr
 from engine.base.plain_files import refuse_links
 from engine.config.schema import RunConfig
-from engine.config.toml import config_toml as config_toml
+from engine.config.toml import config_toml
 from engine.runs.claims import inherited_claim
 from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, atomic_folder, json_line, write_atomic, write_json

@@ -52,7 +52,7 @@ class Task(ABC):
     records: int = field(default=RECORD_VERSION, kw_only=True)
 
     corpus_class: ClassVar[type[Corpus]]
-    hash_prefix: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
+    hash_prefix: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: this + split
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:

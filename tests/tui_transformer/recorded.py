@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from engine.config.schema import RunConfig
-from engine.config.toml import config_toml as config_toml
+from engine.config.toml import config_toml
 from engine.runs.record_version import RECORD_VERSION
 
 PROBES = (

@@ -35,7 +35,7 @@ class ReaderAccuracies:
     best: float  # share of a split's texts that the best reader classifies correctly
     expected: float  # the same over all possible texts
     unordered: float  # share of a split's texts that the best reader without word order classifies correctly
-    chance: float  # the same among the texts of `LabelledCorpus.ordered`
+    chance: float  # the same among the texts of `LabelledCorpus.order_only_classes`
 
 
 @dataclass(frozen=True)

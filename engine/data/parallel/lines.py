@@ -84,7 +84,7 @@ def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, tar
 
 def read_lines(path: Path, most: int | None = None) -> NumberedLines:
     """Return the lines of a text file, or the first `most`, unpacked if its name ends in .gz. Raises as `read_bytes`
-    and `lines_of`.
+    and `split_lines`.
     """
     where = str(path)[:200]
     return split_lines(read_bytes(path, where, most), where)

@@ -114,7 +114,7 @@ def _pair_limit(split: str, data: DataConfig) -> int | None:
 
 
 def _first_pairs(files: Sequence[Path], most: int | None) -> tuple[Pairs, int]:
-    """Return the first pairs of two aligned files as `whole` does, without reading much more than these."""
+    """Return the first pairs of two aligned files as `complete_pairs` does, without reading much more than these."""
     lines = most
     while True:
         articles, titles = (read_lines(file, lines) for file in files)

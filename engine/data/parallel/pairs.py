@@ -35,7 +35,7 @@ class Pairs:
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
-    has_tags: bool = field(default=False, compare=False)  # whether each source starts with one, see `several`
+    has_tags: bool = field(default=False, compare=False)  # of each source, see `interleave_targets`
 
     def __len__(self) -> int:
         return len(self.sources)

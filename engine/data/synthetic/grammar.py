@@ -1,7 +1,7 @@
 """Grammars as random draws: one definition both generates texts and gives their exact probabilities.
 
-A grammar is an ordinary function that repeatedly asks a `Writer` to `draw` from a `Choice`: the writer draws at random
-and spells the result. Two rules make the probability of every character exact:
+A grammar is an ordinary function that repeatedly asks a `GrammarWriter` to `draw` from a `Choice`: the writer draws at
+random and spells the result. Two rules make the probability of every character exact:
 
 * the literals of a choice are prefix-free, so the text alone says which one was drawn;
 * a draw leaves no trace but its literal (no hidden state), so a text has one derivation only.

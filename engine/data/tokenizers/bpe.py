@@ -224,7 +224,7 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
 
 
 def cached_bpe(texts: Sequence[str], size: int) -> BpeTokenizer:
-    """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `trained`."""
+    """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `BpeTokenizer.train`."""
     return cached_bpe_by_hash(sha256_of_texts(texts), texts, size)
 
 

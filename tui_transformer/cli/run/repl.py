@@ -1,4 +1,4 @@
-"""The line prompt of `sample` and `translate`: passes lines from a terminal or pipe to a `Prompt`."""
+"""The line prompt of `sample` and `translate`: passes lines from a terminal or pipe to a `CommandPrompt`."""
 
 import sys
 from abc import ABC, abstractmethod

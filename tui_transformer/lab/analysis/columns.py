@@ -7,8 +7,7 @@ from typing import Any
 
 from engine.base.language import english, tr
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
-from engine.config.measures import MEASURES_BY_KEY, distance_text, family
-from engine.config.measures import probe_measure as probe_measure
+from engine.config.measures import MEASURES_BY_KEY, distance_text, family, probe_measure
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import (

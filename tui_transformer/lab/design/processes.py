@@ -101,7 +101,7 @@ class Benchmarks:
         return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
 
     async def measure(self, draft: Draft, hears: Callable[[str], None] = lambda line: None) -> Benchmark:
-        """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `measure`."""
+        """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `run_check`."""
         found = self.cached(draft)
         if found is None:
             found = self._known[self._cache_key(draft)] = await run_check(self.command(draft), hears)
@@ -165,7 +165,7 @@ class LaunchTarget:
 
 
 async def plan_study(study: Study, target: LaunchTarget) -> "Estimate":
-    """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
+    """Time a step of each variant; cancelling this ends the process. Raises as `start_study`."""
     from tui_transformer.lab.design.study_draft import Estimate
 
     for one in _objects_of_kind("plan", await _run_ablate(study, target, "--dry-run")):

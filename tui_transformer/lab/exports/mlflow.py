@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.language import tr
-from engine.config.toml import config_toml as config_toml
+from engine.config.toml import config_toml
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 

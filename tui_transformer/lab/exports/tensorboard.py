@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.config.toml import config_toml as config_toml
+from engine.config.toml import config_toml
 from engine.runs.files import atomic_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars

@@ -405,7 +405,7 @@ class MaskedWriter(TextWriter):
 
 
 class TranslationWriter(ModelWriter):
-    """A checkpoint of a run that translates; see `Writer`.
+    """A checkpoint of a run that translates; see `ModelWriter`.
 
     It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
     """
@@ -759,7 +759,7 @@ class WriterCache:
 def best_finished_run(rows: Sequence["RunRow"]) -> Path | None:
     """Return the run of the lowest loss among those that are finished, without badges, and comparable with the newest.
 
-    The newest run with a checkpoint if none is; None if no run has one. `rows` are as in `Snapshot`.
+    The newest run with a checkpoint if none is; None if no run has one. `rows` are as in `FolderSnapshot`.
     """
     saved = [row for row in rows if row.saved is not None]
     done = [row for row in saved if row.state == "finished" and row.scored]

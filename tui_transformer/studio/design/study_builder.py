@@ -37,8 +37,8 @@ from tui_transformer.lab.design.study_draft import (
     estimate_study,
     numbered_name,
     seeds_argument,
+    study_command,
 )
-from tui_transformer.lab.design.study_draft import study_command as study_command
 from tui_transformer.lab.formatting import duration, fit_to_width, memory, rough_duration
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, started_studies

@@ -382,7 +382,7 @@ class RunColumn(Vertical):
 
     @property
     def cursor_index(self) -> int | None:
-        """The index in `asked` of the token under the cursor."""
+        """The index in `inspectable_tokens` of the token under the cursor."""
         cursor = self.text.cursor
         return None if cursor is None or cursor < self.lead_length else cursor - self.lead_length
 

@@ -48,7 +48,7 @@ def accepts_as_text(widget: Widget | None, key: str) -> bool:
 class TypingOrderApp(KeyBindings):
     """An app that handles no key before the previous one has taken effect.
 
-    `keys_heard` counts keys.
+    `key_count` counts keys.
     """
 
     key_count = 0

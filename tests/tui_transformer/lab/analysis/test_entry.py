@@ -9,7 +9,7 @@ from engine.base.errors import InputError
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from engine.config.toml import config_toml as write_toml
-from engine.config.toml import read_toml as read_toml
+from engine.config.toml import read_toml
 from engine.runs.scan import REST_INTERVAL
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
