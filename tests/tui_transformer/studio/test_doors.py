@@ -24,7 +24,7 @@ from tui_transformer.lab.analysis.chart_lines import CHARTED, measure_chart
 from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import Band
-from tui_transformer.lab.design.processes import Benchmarks
+from tui_transformer.lab.design.benchmarks import Benchmarks
 from tui_transformer.lab.play.writers import best_finished_run
 from tui_transformer.lab.records.run_view import ProbeResult
 from tui_transformer.lab.reports.selection import ReportSelection

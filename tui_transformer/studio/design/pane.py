@@ -24,12 +24,13 @@ from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
 from engine.data.known import CORPORA, is_missing
 from engine.runs.names import free_name
-from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.benchmarks import Benchmarks
 from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, describe_setting, format_value
 from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
 from tui_transformer.lab.design.history import UndoHistory
 from tui_transformer.lab.design.kept import restore_draft, to_kept_draft
-from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
+from tui_transformer.lab.work import subprocesses
+from tui_transformer.lab.work.subprocesses import LaunchTarget
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import absolute_corpus_path, corpus_key, preview_corpus
@@ -271,7 +272,7 @@ class DesignPane(Vertical):
             self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
 
     async def _fetch(self, corpus: str) -> None:
-        await processes.fetch_corpus(corpus, self.data_dir)
+        await subprocesses.fetch_corpus(corpus, self.data_dir)
         self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
         licence = CORPORA[corpus].licence
         terms = tr("; licence: {licence}", licence=licence) if licence else ""
@@ -573,7 +574,7 @@ class DesignPane(Vertical):
             with show_errors(self):
                 over = replace(timing, state="failed")
                 try:
-                    said = await processes.start_study(launched, target, plan)
+                    said = await subprocesses.start_study(launched, target, plan)
                     over = replace(timing, state="done")
                 finally:
                     self.post_message(over)

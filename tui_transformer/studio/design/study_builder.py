@@ -25,10 +25,9 @@ from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
 from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
-from tui_transformer.lab.design import processes
+from tui_transformer.lab.design import benchmarks
 from tui_transformer.lab.design.draft import Benchmark, describe_setting, format_value
 from tui_transformer.lab.design.forecast import Machine
-from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import (
     NOT_OF_A_STUDY,
     Estimate,
@@ -42,6 +41,7 @@ from tui_transformer.lab.design.study_draft import (
 from tui_transformer.lab.formatting import duration, fit_to_width, memory, rough_duration
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, started_studies
+from tui_transformer.lab.work.subprocesses import LaunchTarget
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import PresetChecklist, TomlPage
 from tui_transformer.studio.design.measuring import BackgroundWork
@@ -324,7 +324,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._measuring.begin(toml, self._measure(study))
 
     async def _measure(self, study: Study) -> None:
-        self._measured[study.to_toml()] = await processes.plan_study(study, self._target)
+        self._measured[study.to_toml()] = await benchmarks.plan_study(study, self._target)
 
     # What to do with it
 

@@ -29,7 +29,6 @@ from engine.runs.manage import delete, rename
 from engine.runs.names import check_name
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.ghost import Ghost, GhostFinder
-from tui_transformer.lab.design.processes import LaunchTarget, start_study
 from tui_transformer.lab.records.feed import QUEUED, Feed, FolderSnapshot
 from tui_transformer.lab.records.pace import MAX_INTERVAL, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
@@ -38,6 +37,7 @@ from tui_transformer.lab.records.study_row import StudyRow, visible_rows
 from tui_transformer.lab.work.launches import RunActions
 from tui_transformer.lab.work.record import study_file
 from tui_transformer.lab.work.study import read_study
+from tui_transformer.lab.work.subprocesses import LaunchTarget, start_study
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, error_text
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList

@@ -10,8 +10,8 @@ import pytest
 
 from engine.base.errors import InputError
 from tests.waiting import until
+from tui_transformer.lab.design.benchmarks import Benchmarks, run_check
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.processes import Benchmarks, run_check
 from tui_transformer.lab.formatting import memory, rough_duration
 
 ANSWER = [

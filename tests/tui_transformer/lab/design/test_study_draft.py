@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.keys import diff
-from tui_transformer.lab.design import processes
+from tui_transformer.lab.design import benchmarks
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import StudyDraft, estimate_study, seeds_argument, study_base, study_command
 from tui_transformer.lab.work.arguments import StudyArgs
@@ -274,12 +274,12 @@ async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:
     async def answers(*_: object) -> list[str]:
         return list(map(json.dumps, said))
 
-    monkeypatch.setattr(processes, "_run_ablate", answers)
+    monkeypatch.setattr(benchmarks, "run_ablate", answers)
     with pytest.raises(InputError, match="no plan"):
-        await processes.plan_study(None, None)
+        await benchmarks.plan_study(None, None)
     record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
     said.append(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
-    found = await processes.plan_study(None, None)
+    found = await benchmarks.plan_study(None, None)
     assert (found.seconds, found.disk_bytes, found.jobs, found.measured) == (9.0, 5, 2, True)
     assert found.prices == {"a": RunCost(seconds=3.0, parameters=7)}
 

@@ -15,9 +15,9 @@ from engine.data.download import fetch
 from engine.runs.records import VerdictRecord
 from tests import waiting
 from tests.tui_transformer.studio.on_screen import said, shown, until
-from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.benchmarks import Benchmarks
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.processes import Benchmarks
+from tui_transformer.lab.work import subprocesses
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.design import own_files
@@ -382,7 +382,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
     async def measured(command: list[str], told: Callable[[str], None]) -> Benchmark:
         return fit
 
-    monkeypatch.setattr("tui_transformer.lab.design.processes.run_check", measured)
+    monkeypatch.setattr("tui_transformer.lab.design.benchmarks.run_check", measured)
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: "(68 ms per step)" in app.text)
@@ -468,7 +468,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         async def fetched(corpus: str, data_dir: Path) -> None:
             fetch(remote, data_dir)
 
-        monkeypatch.setattr(processes, "fetch_corpus", fetched)  # the process would check its SHA-256
+        monkeypatch.setattr(subprocesses, "fetch_corpus", fetched)  # the process would check its SHA-256
         await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said

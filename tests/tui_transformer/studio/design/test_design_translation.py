@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList
 from tests.small_pairs import multi30k, table
 from tests.tui_transformer.studio.on_screen import said, until
 from tests.tui_transformer.studio.stored_screens import LARGE, MEDIUM, SMALL
-from tui_transformer.lab.design.processes import Benchmarks
+from tui_transformer.lab.design.benchmarks import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design.corpus_preview import TOO_LARGE

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from engine.base.errors import InputError
 from tests.tui_transformer.studio.at_rest import rest, take
 from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, studio
-from tui_transformer.lab.design import processes
+from tui_transformer.lab.design import benchmarks
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.studio.design import own_files
@@ -60,7 +60,7 @@ async def test_a_shipped_study(stored, size, monkeypatch) -> None:
         known = {"seconds": 2275.0, "disk_bytes": 50_188_416, "measured": True, "jobs": 2, "threads": 1}
         return Estimate(prices=prices, **known, devices=("cpu",))
 
-    monkeypatch.setattr(processes, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "plan_study", plan)
     await stored.of(studio("design"), size, *SHIPPED, "m", of=BUILDER)
 
 
@@ -105,7 +105,7 @@ async def test_a_measurement_that_failed(stored, monkeypatch) -> None:
         await asyncio.sleep(0)
         raise InputError("corpus 'tiny-shakespeare' is not on this machine; tui-transformer data fetch gets it")
 
-    monkeypatch.setattr(processes, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "plan_study", plan)
     await stored.of(studio("design"), SMALL, *HEADS, "m", of=BUILDER)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from engine.base.errors import InputError
 from tests.waiting import PATIENCE, until
-from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.processes import LaunchTarget
+from tui_transformer.lab.design.benchmarks import plan_study
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant
+from tui_transformer.lab.work.subprocesses import LaunchTarget, start_study
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
 PLAN = '{"kind": "plan", "seconds": 60.0, "disk_bytes": 9, "jobs": 2, "threads": 1, "devices": ["cpu"], "prices": {}}'
@@ -60,13 +60,13 @@ def test_the_command_is_the_command_lines_own(tmp_path) -> None:
 async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
     code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
     instead(monkeypatch, code)
-    found = await processes.plan_study(STUDY, place)
+    found = await plan_study(STUDY, place)
     assert found.seconds == 60.0 and found.measured and left(asked) == []
 
 
 async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
-    for ask in (processes.plan_study, processes.start_study):
+    for ask in (plan_study, start_study):
         with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
             await ask(STUDY, place)
     assert left(asked) == []
@@ -75,7 +75,7 @@ async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) ->
 @pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
 async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str) -> None:
     instead(monkeypatch, f"print({said!r})")
-    for ask in (processes.plan_study, processes.start_study):
+    for ask in (plan_study, start_study):
         with pytest.raises(InputError):
             await ask(STUDY, place)
 
@@ -83,7 +83,7 @@ async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str)
 async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) -> None:
     code = """import sys; assert sys.argv[2] == '--detach'; print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
-    said = await processes.start_study(STUDY, place)
+    said = await start_study(STUDY, place)
     assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
 
 
@@ -93,7 +93,7 @@ assert sys.argv[2:4] == ['--detach', '--plan'] and json.load(open(sys.argv[4]))[
 print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
     plan = Estimate(devices=("cpu",), jobs=2, threads=1, prices={"one": RunCost(seconds=7.0)}, seconds=60.0)
-    assert "4 runs" in await processes.start_study(STUDY, place, plan) and left(asked) == []
+    assert "4 runs" in await start_study(STUDY, place, plan) and left(asked) == []
 
 
 AT_WORK = "import pathlib, time; pathlib.Path(r'{}').touch(); time.sleep(3600)"
@@ -115,13 +115,13 @@ async def _cancelled(ask, place, monkeypatch) -> list[psutil.Process]:
 
 
 async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
-    for process in await _cancelled(processes.plan_study, place, monkeypatch):
+    for process in await _cancelled(plan_study, place, monkeypatch):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     assert left(asked) == []
 
 
 async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
-    (process,) = await _cancelled(processes.start_study, place, monkeypatch)
+    (process,) = await _cancelled(start_study, place, monkeypatch)
     try:
         assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
     finally:

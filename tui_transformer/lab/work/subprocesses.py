@@ -1,4 +1,4 @@
-"""Run `check` and `ablate` for a design or a study, each in its own process.
+"""Run `ablate` for a study and `data fetch` for a corpus, each in its own process.
 
 A measuring process is killed when nobody waits for it any more; a training one continues.
 """
@@ -12,28 +12,23 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, process_start_error, reason
+from engine.base.errors import InputError, process_start_error
 from engine.base.language import tr
 from engine.base.recorded_text import told
-from engine.config.keys import flatten
-from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.work.logs import last_line
+from tui_transformer.lab.work.plan import Plan
 from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import Study
 
-if TYPE_CHECKING:
-    from tui_transformer.lab.design.study_draft import Estimate
-
 MOST = 2**26  # bytes of a line
-LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
 
 
-def _objects_of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
+def objects_of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
     """The JSON objects of a kind among the lines that `check` or `ablate` printed."""
     found = []
     for line in lines:
@@ -42,7 +37,7 @@ def _objects_of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict) and one.get("kind") == kind]
 
 
-async def _run_process(
+async def run_process(
     command: list[str], *, stays: bool = False, hears: Callable[[str], None] = lambda line: None
 ) -> tuple[int, list[str], str]:
     """Return a process's exit code, its stdout lines, and the last line of its complaint.
@@ -80,76 +75,16 @@ async def _read_lines(
     return found
 
 
-# A design: `check`
-
-
-@dataclass
-class Benchmarks:
-    """Benchmarks of designs, so that none runs twice."""
-
-    device: str  # to measure on, as on the command line
-    data_dir: Path | None  # searched first for named corpora
-    runs_dir: Path | None = None  # searched for a run that the design starts from; None for the usual folder
-    _known: dict[str, Benchmark] = field(default_factory=dict)
-
-    def cached(self, draft: Draft) -> Benchmark | None:
-        """Return a design's measurement; a different number of steps only changes the total."""
-        found = self._known.get(self._cache_key(draft))
-        config = draft.config
-        if found is None or config is None or config.train.epochs is not None:
-            return found
-        return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
-
-    async def measure(self, draft: Draft, hears: Callable[[str], None] = lambda line: None) -> Benchmark:
-        """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `run_check`."""
-        found = self.cached(draft)
-        if found is None:
-            found = self._known[self._cache_key(draft)] = await run_check(self.command(draft), hears)
-        return found
-
-    @staticmethod
-    def _cache_key(draft: Draft) -> str:
-        data = flatten(draft.config.dump()) if draft.config else {"problem": draft.problem}
-        data = {key: value for key, value in data.items() if key not in LEFT_OUT}
-        return json.dumps([str(draft.path or draft.preset.name), draft.on, data], sort_keys=True)
-
-    def command(self, draft: Draft) -> list[str]:
-        """Return `check` with the draft's arguments, which compares its switches with its preset's."""
-        words = [sys.executable, "-m", "tui_transformer", "check", *draft.arguments(), "--json", "--progress"]
-        words += ["--device", self.device]
-        words += ["--runs-dir", str(self.runs_dir)] if self.runs_dir is not None else []
-        return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
-
-
-async def run_check(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
-    """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
-    try:
-        _, lines, complaint = await _run_process(command, hears=hears)
-    except OSError as error:
-        raise InputError(tr("measurement failed: {strerror}", strerror=reason(error))) from None
-    costs = _objects_of_kind("cost", lines)
-    if not costs:
-        raise InputError(complaint or tr("check returned no result"))
-    verdicts = [one | {"why": told(str(one.get("why", "")))} for one in _objects_of_kind("verdict", lines)]
-    return Benchmark.read(costs[0] | {"verdicts": verdicts})
-
-
-# A corpus: `data fetch`
-
-
 async def fetch_corpus(corpus: str, data_dir: Path | None) -> None:
     """Download a corpus; cancelling this kills the process. Raises InputError, in one short line."""
     words = [sys.executable, "-m", "tui_transformer", "data", "fetch", corpus]
     words += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
-        code, _, complaint = await _run_process(words)
+        code, _, complaint = await run_process(words)
     except OSError as error:
         raise process_start_error(error) from None
     if code != 0:
         raise InputError(re.split("; |；", complaint)[0] or tr("data fetch failed without an error message"))
-
-
-# A study: `ablate`
 
 
 @dataclass(frozen=True)
@@ -164,22 +99,11 @@ class LaunchTarget:
         return [*words, "--data-dir", str(self.data_dir.resolve())] if self.data_dir is not None else words
 
 
-async def plan_study(study: Study, target: LaunchTarget) -> "Estimate":
-    """Time a step of each variant; cancelling this ends the process. Raises as `start_study`."""
-    from tui_transformer.lab.design.study_draft import Estimate
-
-    for one in _objects_of_kind("plan", await _run_ablate(study, target, "--dry-run")):
-        found = Estimate.read(one | {"measured": True})
-        if found.seconds is not None:
-            return found
-    raise InputError(tr("measurement failed: ablate returned no plan"))
-
-
-async def start_study(study: Study, target: LaunchTarget, plan: "Estimate | None" = None) -> str:
+async def start_study(study: Study, target: LaunchTarget, plan: Plan | None = None) -> str:
     """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
     sentence.
     """
-    if not _objects_of_kind("study", await _run_ablate(study, target, "--detach", plan, stays=True)):
+    if not objects_of_kind("study", await run_ablate(study, target, "--detach", plan, stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
             tr(
@@ -196,14 +120,14 @@ async def start_study(study: Study, target: LaunchTarget, plan: "Estimate | None
     )
 
 
-async def _run_ablate(
-    study: Study, target: LaunchTarget, option: str, plan: "Estimate | None" = None, *, stays: bool = False
+async def run_ablate(
+    study: Study, target: LaunchTarget, option: str, plan: Plan | None = None, *, stays: bool = False
 ) -> list[str]:
     path, left = _temporary_file(study.to_toml(), SUFFIX), False
     planned = [_temporary_file(json.dumps(plan.dump()), ".json")] if plan is not None else []
     words = [*target.ablate_command(path), option, *(word for file in planned for word in ("--plan", str(file)))]
     try:
-        code, lines, complaint = await _run_process(words, stays=stays)
+        code, lines, complaint = await run_process(words, stays=stays)
     except OSError as error:
         raise process_start_error(error) from None
     except asyncio.CancelledError:
