@@ -30,12 +30,12 @@ def _broken_rules(scheme: Scheme, section: Section, *, of_a_layer: bool | None =
             yield Refusal(rule.keys, rule.reason(section))
 
 
-def _layers_refusals(model: ModelConfig) -> Iterator[Refusal]:
+def _refusals_of_all_layers(model: ModelConfig) -> Iterator[Refusal]:
     """Yield a refusal for each layer whose attention and position do not combine."""
     if not model.layers:
         yield from _layer_refusals(model)
         return
-    found = {model.position, *model.positions}
+    found = {model.position, *model.distinct_positions}
     added = [name for name in POSITIONS if name in found and POSITIONS[name].acts_on == "embeddings"]
     if added and len(found) > 1:
         others = [name for name, row in POSITIONS.items() if row.acts_on != "embeddings"]
@@ -104,7 +104,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             fitting=comma_separated(fitting[:8]),
         )
         yield Refusal(("model.n_heads", "model.d_model"), reason)
-    turning = [name for name in c.model.positions if POSITIONS[name].rotates]
+    turning = [name for name in c.model.distinct_positions if POSITIONS[name].rotates]
     if turning and c.model.head_width % 2 != 0:
         reason = tr(
             "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads "
@@ -149,7 +149,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             context_length=c.model.context_length,
         )
         yield Refusal(("model.source_length", "model.context_length"), reason)
-    yield from _layers_refusals(c.model)
+    yield from _refusals_of_all_layers(c.model)
     if c.model.backend == "dense" and c.trains_on_rows:
         yield Refusal(
             ("model.backend", "objective.kind"),

@@ -64,15 +64,15 @@ class Ranks:
     def leads(self) -> bool:
         return self.rank == 0
 
-    def block(self, rank: int, shards: int) -> range:
+    def micro_batch_range(self, rank: int, micro_batches: int) -> range:
         """Return the micro-batches of a step that a rank computes."""
-        each = shards // self.size
+        each = micro_batches // self.size
         return range(rank * each, (rank + 1) * each)
 
-    def own_block(self, shards: int) -> range:
-        return self.block(self.rank, shards)
+    def own_micro_batch_range(self, micro_batches: int) -> range:
+        return self.micro_batch_range(self.rank, micro_batches)
 
-    def broadcast_order(self, *numbers: int) -> None:
+    def broadcast_instruction(self, *numbers: int) -> None:
         """On rank 0: send the others an order and up to two numbers."""
 
     def broadcast_checkpoint_path(self, checkpoint: Path) -> None:
@@ -98,7 +98,7 @@ class Ranks:
         """Return the sum over all micro-batches; `targets` has the number of targets of each."""
         return tree.total()
 
-    def gather_parts(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    def gather_round_robin(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """On rank 0, return the parts (m, k) of a list dealt out round-robin, in the list's order."""
         return parts
 
@@ -127,28 +127,28 @@ class ProcessGroup(Ranks):
 
     # Communication
 
-    def broadcast_order(self, *numbers: int) -> None:
-        self._communicate(dist.broadcast, torch.tensor([*numbers, 0, 0][:3]), 0)
+    def broadcast_instruction(self, *numbers: int) -> None:
+        self._call_distributed(dist.broadcast, torch.tensor([*numbers, 0, 0][:3]), 0)
 
-    def receive_order(self) -> tuple[int, int, int]:
+    def receive_instruction(self) -> tuple[int, int, int]:
         """Wait for rank 0's next order."""
         order = torch.zeros(3, dtype=torch.int64)
-        self._communicate(dist.broadcast, order, 0)
+        self._call_distributed(dist.broadcast, order, 0)
         what, first, second = order.tolist()
         return what, first, second
 
     def broadcast_checkpoint_path(self, checkpoint: Path) -> None:
         data = np.frombuffer(str(checkpoint.resolve()).encode(), np.uint8).copy()
-        self.broadcast_order(BEGIN, len(data))
-        self._communicate(dist.broadcast, torch.from_numpy(data), 0)
+        self.broadcast_instruction(BEGIN, len(data))
+        self._call_distributed(dist.broadcast, torch.from_numpy(data), 0)
 
     def receive_checkpoint_path(self) -> Path | None:
         """Wait for the checkpoint to begin from; None if rank 0 ends before."""
-        what, length, _ = self.receive_order()
+        what, length, _ = self.receive_instruction()
         if what == END:
             return None
         data = torch.zeros(length, dtype=torch.uint8)
-        self._communicate(dist.broadcast, data, 0)
+        self._call_distributed(dist.broadcast, data, 0)
         return Path(data.numpy().tobytes().decode())
 
     def all_gather(self, numbers: Sequence[int]) -> list[int]:
@@ -214,9 +214,9 @@ class ProcessGroup(Ranks):
             if grads is not None:
                 flat = [_flat(grad, weight, where) for grad, weight in zip(grads, tree.weights, strict=True)]
                 torch.cat([*flat, flags], out=row[:whole])
-        sizes = [nodes_of(self.block(rank, len(targets))) for rank in range(self.size)]
+        sizes = [node_sizes(self.micro_batch_range(rank, len(targets))) for rank in range(self.size)]
         got = torch.empty(sum(map(len, sizes)) * piece, device=self.exchange_device)
-        self._communicate(
+        self._call_distributed(
             dist.all_to_all_single,
             got,
             sent.view(len(tree.nodes), self.size, piece).transpose(0, 1).contiguous().view(-1),
@@ -237,20 +237,20 @@ class ProcessGroup(Ranks):
             at += weight.numel()
         return summed
 
-    def gather_parts(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    def gather_round_robin(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         longest = max(self.all_gather([len(parts)]))
         lengths = torch.tensor(self.all_gather([len(part) for part in parts] + [0] * (longest - len(parts))))
         lengths = lengths.view(self.size, longest)
         if not self.leads:
             if parts:
-                self._communicate(dist.send, torch.from_numpy(np.concatenate(parts)), 0)
+                self._call_distributed(dist.send, torch.from_numpy(np.concatenate(parts)), 0)
             return []
         columns, of_rank = parts[0].shape[1], [parts]
         for rank in range(1, self.size):
             rows = lengths[rank][lengths[rank] > 0].tolist()
             got = torch.empty(sum(rows), columns, dtype=torch.float64)
             if rows:
-                self._communicate(dist.recv, got, rank)
+                self._call_distributed(dist.recv, got, rank)
             of_rank.append(np.split(got.numpy(), np.cumsum(rows)[:-1]))
         return [part for turn in zip_longest(*of_rank) for part in turn if part is not None]
 
@@ -259,14 +259,14 @@ class ProcessGroup(Ranks):
     def close(self) -> None:
         if self.leads and not self._lost:
             with suppress(RankLost):
-                self.broadcast_order(END)
+                self.broadcast_instruction(END)
         dist.destroy_process_group()
 
     def _all_gather(self, own: Tensor) -> Tensor:
         """Return the equally long tensors (n,) of all ranks, one after the other."""
         found = own.new_empty(self.size * own.numel())
         # gloo's all_gather is many times slower
-        self._communicate(dist.all_to_all_single, found, own.repeat(self.size))
+        self._call_distributed(dist.all_to_all_single, found, own.repeat(self.size))
         return found
 
     def _ended_rank(self) -> str:
@@ -281,9 +281,9 @@ class ProcessGroup(Ranks):
                 return ""
             time.sleep(DEATH_TIMEOUT / 20)
 
-    def _communicate(self, what: Callable[..., object], *arguments: object) -> None:
+    def _call_distributed(self, operation: Callable[..., object], *arguments: object) -> None:
         try:
-            what(*arguments)
+            operation(*arguments)
         except RuntimeError as error:
             self._lost = True
             why = self._ended_rank() or english("the other ranks cannot be reached: {error}", error=error)
@@ -305,18 +305,18 @@ class TreeSum:
         """Add the sum over the next `size` micro-batches, a node of the tree; None if they have no targets."""
         self.stop += size
         while self.nodes and self.nodes[-1][0] == size and self.stop % (2 * size) == 0:
-            grads = _sum(self.nodes.pop()[1], grads)
+            grads = _sum_in_place(self.nodes.pop()[1], grads)
             size *= 2
         self.nodes.append((size, grads))
 
     def total(self) -> Grads:
         grads: Grads | None = None
         while self.nodes:
-            grads = _sum(self.nodes.pop()[1], grads)
+            grads = _sum_in_place(self.nodes.pop()[1], grads)
         return [None] * len(self.weights) if grads is None else grads
 
 
-def nodes_of(block: range) -> list[int]:
+def node_sizes(block: range) -> list[int]:
     """Return the sizes of the nodes of the tree that make up a block of micro-batches."""
     sizes, at = [], block.start
     while at < block.stop:
@@ -328,7 +328,7 @@ def nodes_of(block: range) -> list[int]:
     return sizes
 
 
-def _sum(first: Grads | None, second: Grads | None) -> Grads | None:
+def _sum_in_place(first: Grads | None, second: Grads | None) -> Grads | None:
     if first is None or second is None:
         return second if first is None else first
     both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]

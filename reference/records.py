@@ -106,7 +106,7 @@ def _measure(measure: Measure) -> tuple[Html, ...]:
         inline_html(about.format(unit="token", floor="floor reachable at its context")),
         "lower" if measure.lower_is_better else "higher",
         inline_html(unit),
-        inline_html(margin.strip()) if measure.judged else "not compared",
+        inline_html(margin.strip()) if measure.is_compared else "not compared",
     )
 
 

@@ -22,7 +22,7 @@ def cached() -> Iterator[None]:
     with ExitStack() as stack:
         for row in KINDS.values():
             named: Any = row.named_loaders
-            generated = {name: load for name, load in named.items() if not CORPORA[name].is_fetched}
+            generated = {name: load for name, load in named.items() if not CORPORA[name].needs_download}
             again = {name: once(load, CORPORA[name]) for name, load in generated.items()}
             stack.enter_context(mock.patch.dict(named, again))
         yield

@@ -22,7 +22,7 @@ import psutil
 
 from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from tui_transformer.lab.work.launch import enqueue, spawn
+from tui_transformer.lab.work.launch import create_queued_run, spawn
 from tui_transformer.studio.responsiveness import Terminal, endless_config
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one
@@ -45,7 +45,8 @@ class EndlessRuns:
         change = {"accumulation": 2} if way == "ranks" else {}
         config = endless_config(presets.resolve(presets.find(preset)), **change)
         self.runs = [
-            enqueue(config, runs_dir=folder, name=f"r{i}", command="") for i in range(2 if way == "two" else 1)
+            create_queued_run(config, runs_dir=folder, name=f"r{i}", command="")
+            for i in range(2 if way == "two" else 1)
         ]
         own = dict(word.split("=", 1) for word in variables.split(";"))
         before = dict(os.environ)

@@ -88,7 +88,7 @@ def _hash(config: RunConfig, model: Network, batches: BatchStream) -> str:
         found.update(f"{name} {weight.device.type} {weight.dtype} {tuple(weight.shape)}".encode())
         found.update(weight.detach().cpu().contiguous().numpy().tobytes())
     first = batches.batch(1, 0)
-    for part in (batches.probe_examples(), first.tokens, first.targets, first.source):
+    for part in (batches.leak_probe_examples(), first.tokens, first.targets, first.source):
         if isinstance(part, Tensor):
             found.update(part.cpu().numpy().tobytes())
     return found.hexdigest()

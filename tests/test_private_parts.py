@@ -130,7 +130,7 @@ async def test_textual_prepares_a_screen_without_showing_it() -> None:
     assert not textual_private.has_screen(app)
     async with app.run_test():
         assert textual_private.has_screen(app)
-        page, mounted = textual_private.prepared(app, "page")
+        page, mounted = textual_private.mount_hidden_screen(app, "page")
         await mounted
         textual_private.lay_out(page, app)
         assert app.screen is not page and page.query_one(Label).size.width > 0

@@ -65,7 +65,7 @@ def only_config_matters(config: RunConfig) -> bool:
     """Whether a run of this config depends on nothing else: neither on files nor on other runs."""
     entry = CORPORA.get(config.data.corpus)
     named = (config.data.tokenizer_from, config.train.init_from)
-    return entry is not None and not entry.is_fetched and named == (None, None)
+    return entry is not None and not entry.needs_download and named == (None, None)
 
 
 def patched() -> bool:

@@ -11,7 +11,7 @@ from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
 
-from engine.base.cache_folder import cache_folder, store
+from engine.base.cache_folder import cache_folder, try_write_atomically
 from engine.base.errors import InputError
 
 FOLDER = Path(__file__).parent / "locale"
@@ -82,5 +82,5 @@ def _compile_cached(source: Path, text: bytes) -> bytes:
     from tui_transformer import msgfmt
 
     compiled = msgfmt.compile_po(text)
-    store(kept, lambda file: file.write(compiled + digest(compiled)))
+    try_write_atomically(kept, lambda file: file.write(compiled + digest(compiled)))
     return compiled

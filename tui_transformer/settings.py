@@ -21,7 +21,7 @@ from pydantic import (
 from engine.base.clean import clean, clean_line
 from engine.base.errors import reason
 from engine.base.language import tr
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
 
@@ -46,12 +46,12 @@ def _lenient(kind: type[T]) -> WrapValidator:
     return WrapValidator(checked)
 
 
-def _one_line(text: str) -> bool:
+def _is_clean_line(text: str) -> bool:
     return bool(text) and clean_line(text) == text
 
 
-def _or_empty(text: str) -> str:
-    return text if _one_line(text) else ""
+def _clean_line_or_empty(text: str) -> str:
+    return text if _is_clean_line(text) else ""
 
 
 def _showable(value: Any) -> bool:
@@ -66,26 +66,28 @@ def _showable(value: Any) -> bool:
 class KeptDraft(BaseModel):
     """One design: a preset's changes."""
 
-    on: Annotated[str, AfterValidator(_or_empty)] = ""  # its base, for an overlay
+    on: Annotated[str, AfterValidator(_clean_line_or_empty)] = ""  # its base, for an overlay
     ranks: int = 1
     changes: dict[str, Any] = Field(default_factory=dict)  # dotted key → value
 
     @field_validator("changes")
     @classmethod
     def _only_showable(cls, changes: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in changes.items() if _one_line(key) and _showable(value)}
+        return {key: value for key, value in changes.items() if _is_clean_line(key) and _showable(value)}
 
 
 class KeptDesign(BaseModel):
     """The Design pane, as it was left."""
 
-    at: Annotated[str, AfterValidator(_or_empty)] = ""  # the preset shown last: its name, or the path of one's own
+    at: Annotated[str, AfterValidator(_clean_line_or_empty)] = (
+        ""  # the preset shown last: its name, or the path of one's own
+    )
     drafts: dict[str, Annotated[KeptDraft, _lenient(KeptDraft)]] = Field(default_factory=dict)  # changed ones, likewise
 
     @field_validator("drafts")
     @classmethod
     def _only_showable(cls, drafts: dict[str, KeptDraft]) -> dict[str, KeptDraft]:
-        return {at: draft for at, draft in drafts.items() if _one_line(at)}
+        return {at: draft for at, draft in drafts.items() if _is_clean_line(at)}
 
 
 class Slurm(BaseModel):
@@ -132,7 +134,7 @@ def load() -> tuple[Settings, str]:
 
 def read(path: Path) -> tuple[Settings, str]:
     try:
-        return Settings.model_validate(tomllib.loads(read_plain(path, LARGEST).decode("utf-8"))), ""
+        return Settings.model_validate(tomllib.loads(read_regular_file(path, LARGEST).decode("utf-8"))), ""
     except FileNotFoundError:
         return Settings(), ""
     except ValidationError as error:

@@ -34,7 +34,7 @@ def cache_folder() -> Path:
     return Path(own) if own else user_cache_path(PROGRAM)
 
 
-def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def try_write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Put a file in place atomically. A full disk or missing permission is not an error."""
     staged: Path | None = None
     try:

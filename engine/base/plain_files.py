@@ -10,7 +10,7 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_regular_file(path: Path) -> IO[bytes]:
     """Open a file for reading bytes; raise `OSError` if it cannot be read or is not a regular file."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -19,15 +19,15 @@ def open_plain(path: Path) -> IO[bytes]:
     return os.fdopen(handle, "rb")
 
 
-def read_plain(path: Path, most: int) -> bytes:
-    """Return the bytes of a file; raise `OSError` as `open_plain`, or if it has more than `most` bytes."""
-    with open_plain(path) as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise OSError(errno.EFBIG, tr("is larger than {most:,} bytes", most=most), str(path))
-        return file.read(most)
+def read_regular_file(path: Path, size_limit: int) -> bytes:
+    """Return the bytes of a file; raise `OSError` as `open_regular_file`, or if it has more than `most` bytes."""
+    with open_regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size > size_limit:
+            raise OSError(errno.EFBIG, tr("is larger than {most:,} bytes", most=size_limit), str(path))
+        return file.read(size_limit)
 
 
-def refuse_links(folder: Path) -> None:
+def require_regular_files(folder: Path) -> None:
     """Raise `InputError` if anything in a folder, at any depth, is a link: a write to it would go elsewhere."""
     for parent, folders, names in os.walk(folder):
         for name in (*folders, *names):

@@ -46,7 +46,7 @@ def _requirement(name: str, values: Sequence[object]) -> str:
 
 def _chosen_schemes(config: RunConfig, section: str, choice: str) -> set[str]:
     """Return the schemes that a setting selects: one, or one per kind of layer."""
-    chosen = {"attention": config.model.attentions, "position": config.model.positions}
+    chosen = {"attention": config.model.distinct_attentions, "position": config.model.distinct_positions}
     return set(chosen[choice]) if choice in chosen else {getattr(getattr(config, section), choice)}
 
 
@@ -55,10 +55,10 @@ def _part_settings() -> Iterator[ConditionalSetting]:
     for name, row in PARTS.items():
         for setting, values in row.settings.items():
             needed = _requirement(name, values) if values else name
-            yield f"model.{setting}", partial(_is_on, name=name, values=values), needed
+            yield f"model.{setting}", partial(_is_part_on, name=name, values=values), needed
 
 
-def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
+def _is_part_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
     """Whether a part is on, with one of the given values if there are any."""
     return name in active_parts(config.model) and (not values or getattr(config.model, name) in values)
 
@@ -71,7 +71,7 @@ CONDITIONAL_SETTINGS: tuple[ConditionalSetting, ...] = (
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
     (
         "model.source_length",
-        lambda c: c.has_source or c.task.longest_source(c) is not None,
+        lambda c: c.has_source or c.task.source_truncation_length(c) is not None,
         english("an encoder-decoder, or objective.kind = 'summarization'"),
     ),
     ("model.norm_eps", lambda c: c.model.norm != "none", english("a norm")),
@@ -163,7 +163,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if not config.trains_on_rows and validation_tokens is not None and steps is not None and between > 0:
         targets = config.window_targets
         trained = TRAINING_COST_FACTOR * between * train.batch_size * train.accumulation * targets
-        scored = validation_tokens * targets // config.stride
+        scored = validation_tokens * targets // config.evaluation_stride
         if scored > max(trained, QUICK_SCORING_TOKENS):
             share = config.data.validation_fraction * USUAL_SCORING_SHARE * trained / scored
             text = english(
@@ -187,7 +187,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         )
         text = english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others)
         yield Lint(idle[0][0], text)
-    for attention in model.attentions:
+    for attention in model.distinct_attentions:
         saves_from = ATTENTIONS[attention].break_even_context(model)
         if saves_from is None:
             text = english(
@@ -202,13 +202,13 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
                 saves_from=saves_from,
             )
             yield Lint("model.attention", text)
-    count = len(model.layers) - model.depth
+    count = len(model.layers) - model.max_stack_depth
     if count > 0:
         unused = english("the last {count} are", count=count) if count > 1 else english("the last is")
         text = english(
             "lists {listed} layers, but the network has {depth}: {which} unused",
             listed=len(model.layers),
-            depth=model.depth,
+            depth=model.max_stack_depth,
             which=unused,
         )
         yield Lint("model.layers", text)

@@ -48,16 +48,16 @@ class Measure:
     tolerance: tuple[float, float] = (0.0, 0.0)  # (relative, absolute) allowed when another machine computes it again
 
     @property
-    def family(self) -> str:
-        return family(self.key)
+    def key_without_band(self) -> str:
+        return name_without_band(self.key)
 
     @property
     def title(self) -> str:
         """The title of its column: `near recall` for `recall<110`."""
-        return probe_name(self.key)
+        return probe_display_name(self.key)
 
     @property
-    def judged(self) -> bool:
+    def is_compared(self) -> bool:
         """Whether variants are compared on it, and so corrected for multiple comparisons."""
         return self.margin > 0.0
 
@@ -92,14 +92,14 @@ def _share_measure(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -
 
 def probe_measure(key: str, name: str = "", **more: Any) -> Measure:
     """Return the measure of a probe; its name says what the key does unless given."""
-    return _share_measure(key, name or probe_name(key), is_probe=True, margin=0.02, **more)
+    return _share_measure(key, name or probe_display_name(key), is_probe=True, margin=0.02, **more)
 
 
 ROUGE = (english("rouge_1"), english("rouge_2"), english("rouge_l"))
 BANDS = (english("near recall"), english("far recall"))  # of the built-in corpora
 
 
-def probe_name(key: str) -> str:
+def probe_display_name(key: str) -> str:
     """Return a probe's name in English: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
     found = _DISTANCE_BAND.fullmatch(key)
     return key if found is None else f"{'near' if found[2] == '<' else 'far'} {found[1]}"
@@ -237,6 +237,6 @@ MEASURES_BY_KEY = {measure.key: measure for measure in MEASURES}
 SELECTS = {measure.key: measure.selects for measure in MEASURES if measure.selects}  # for `evaluation.select`
 
 
-def family(name: str) -> str:
+def name_without_band(name: str) -> str:
     """Return the name that all bands of a probe share: `recall` for `recall<110`."""
     return _BAND.split(name, maxsplit=1)[0] or name

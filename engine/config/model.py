@@ -59,10 +59,10 @@ def _name_in_entry(entry: str, table: Mapping[str, object], otherwise: str) -> s
     return next((word for word in entry.split() if word in table), otherwise)
 
 
-def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
+def _attentions_of(partial_settings: Mapping[str, Any]) -> list[str]:
     """Return the kinds of attention of a network whose settings are only partly validated."""
-    usual = earlier.get("attention", "global")
-    return [_name_in_entry(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+    usual = partial_settings.get("attention", "global")
+    return [_name_in_entry(entry, ATTENTIONS, usual) for entry in partial_settings.get("layers") or ("",)]
 
 
 def layer_ranges(places: Sequence[int]) -> str:
@@ -85,10 +85,10 @@ def _needs_scores(name: str) -> Rule:
     """The rule for a part that acts on attention scores."""
     return Rule(
         (f"model.{name}", "model.attention"),
-        lambda m: not any(ATTENTIONS[kind].has_scores for kind in m.attentions),
+        lambda m: not any(ATTENTIONS[kind].has_scores for kind in m.distinct_attentions),
         lambda m: tr(
             "{attention} attention has no scores for {name} to act on; choose another attention type",
-            attention=join_and(m.attentions),
+            attention=join_and(m.distinct_attentions),
             name=name,
         ),
     )
@@ -96,16 +96,16 @@ def _needs_scores(name: str) -> Rule:
 
 def _qk_norm_saved_numbers(m: "ModelConfig") -> float:
     """What QK norm saves; rotated heads are saved anyway unless copied: into blocks, beside sinks, or to share keys."""
-    if not all(ATTENTIONS[name].has_scores for name in m.attentions):
+    if not all(ATTENTIONS[name].has_scores for name in m.distinct_attentions):
         share = 1.5
-    elif POSITIONS[m.position].rotates and not ("window" in m.attentions or m.sinks or m.kv_width < m.d_model):
+    elif POSITIONS[m.position].rotates and not ("window" in m.distinct_attentions or m.sinks or m.kv_width < m.d_model):
         share = 1.0
     else:
         share = 2.5
     return (m.d_model + m.kv_width) * (share if m.qk_norm == "before" else 1.0)
 
 
-def _gates(m: "ModelConfig") -> int:
+def _gate_width(m: "ModelConfig") -> int:
     return m.n_heads if m.gate == "head" else m.d_model
 
 
@@ -243,11 +243,11 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_part", "model.position"),
-                    lambda m: "rope" not in m.positions,
+                    lambda m: "rope" not in m.distinct_positions,
                     lambda m: tr(
                         "rope_part is the fraction of a head that rope rotates, but position = '{position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'",
-                        position="', '".join(m.positions),
+                        position="', '".join(m.distinct_positions),
                     ),
                 ),
                 Rule(
@@ -303,11 +303,11 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_scaling", "model.position"),
-                    lambda m: "rope" not in m.positions,
+                    lambda m: "rope" not in m.distinct_positions,
                     lambda m: tr(
                         "rope_scaling changes rope's frequencies, but position = '{position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'",
-                        position="', '".join(m.positions),
+                        position="', '".join(m.distinct_positions),
                     ),
                 ),
                 Rule(
@@ -604,7 +604,9 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.qk_norm", "model.attention"),
-                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].has_scores for name in m.attentions),
+                    lambda m: (
+                        m.qk_norm == "after" and not all(ATTENTIONS[name].has_scores for name in m.distinct_attentions)
+                    ),
                     lambda m: tr(
                         "linear attention rotates the feature maps of queries and keys, so there are no rotated "
                         "queries and keys to normalize; --set model.qk_norm=before"
@@ -683,9 +685,9 @@ class ModelConfig(Section):
             label={"en": "{gate} gate", "zh": "门控（{gate}）"},
             diagram_box="attention",
             on_values=("head", "output"),
-            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
-            multiply_adds=lambda m: m.d_model * _gates(m),
-            saved_numbers=lambda m: m.d_model + _gates(m),
+            parameters=lambda m, stack: stack.layers * _gate_width(m) * (m.d_model + int(m.bias)),
+            multiply_adds=lambda m: m.d_model * _gate_width(m),
+            saved_numbers=lambda m: m.d_model + _gate_width(m),
         ),
     )
 
@@ -823,7 +825,7 @@ class ModelConfig(Section):
 
     def layer_kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
         """Return the distinct layer configs of a stack, by default the deepest, each with its layers, from 0."""
-        depth = self.depth if n_layers is None else n_layers
+        depth = self.max_stack_depth if n_layers is None else n_layers
         if not self.layers:
             return [(self, tuple(range(depth)))]
         found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
@@ -833,17 +835,17 @@ class ModelConfig(Section):
         return [(layer, tuple(places)) for layer, places in found.values()]
 
     @property
-    def depth(self) -> int:
+    def max_stack_depth(self) -> int:
         """The number of layers of the deepest stack."""
         return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
 
     @property
-    def attentions(self) -> list[str]:
+    def distinct_attentions(self) -> list[str]:
         """The distinct kinds of attention in its layers."""
         return list(dict.fromkeys(layer.attention for layer, _ in self.layer_kinds()))
 
     @property
-    def positions(self) -> list[str]:
+    def distinct_positions(self) -> list[str]:
         """The distinct position schemes in its layers."""
         return list(dict.fromkeys(layer.position for layer, _ in self.layer_kinds()))
 
@@ -880,7 +882,7 @@ class ModelConfig(Section):
         return self.source_length or self.context_length
 
     @property
-    def ff_expansion(self) -> int:
+    def ff_expanded_width(self) -> int:
         """Output features of the feed-forward's first projection: gated activations need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].expansion * self.d_ff
 

@@ -71,7 +71,7 @@ class RunConfig(Section):
         return TASKS[self.objective.kind]
 
     @property
-    def unit(self) -> str:
+    def english_loss_unit(self) -> str:
         """What the loss is averaged over, in English."""
         return self.task.unit if self.trains_on_rows or self.data.tokenizer == "characters" else english("token")
 
@@ -104,7 +104,7 @@ class RunConfig(Section):
         return text_tokens + len(self.special_tokens)
 
     @property
-    def stride(self) -> int:
+    def evaluation_stride(self) -> int:
         """Tokens between the starts of two evaluation windows; see `EvaluationConfig` for the default."""
         targets = self.window_targets
         if self.evaluation.stride is not None:
@@ -128,7 +128,7 @@ class RunConfig(Section):
         train, optimizer, targets = data["train"], data["optimizer"], self.window_targets
         data["model"].setdefault("vocab_size", vocab_size)
         train.setdefault("threads", threads)
-        data["evaluation"]["stride"] = self.stride
+        data["evaluation"]["stride"] = self.evaluation_stride
         if rows is not None:
             if rows.source_vocab_size is not None:
                 data["model"].setdefault("source_vocab_size", rows.source_vocab_size)
@@ -164,7 +164,7 @@ class RunConfig(Section):
         if "n_kv_heads" in model:
             model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
         for key, limit in (("window", 5), ("link_every", 4)):
-            if any(key in ATTENTIONS[name].settings for name in self.model.attentions):
+            if any(key in ATTENTIONS[name].settings for name in self.model.distinct_attentions):
                 model[key] = min(model[key], limit)
         for key in ("source_length", "vocab_size", "source_vocab_size", "classes"):
             model.pop(key, None)

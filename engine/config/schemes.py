@@ -41,7 +41,7 @@ class Kernel(NamedTuple):
     keys: int  # keys that each block's queries are multiplied by
 
     @property
-    def filled(self) -> int:
+    def padded_length(self) -> int:
         return self.blocks * self.queries
 
 
@@ -126,7 +126,7 @@ def _slopes(n_heads: int) -> str:
     return r"m_1 > m_2 > \cdots > 0" if n_heads & (n_heads - 1) else rf"m_h = 2^{{-8h/{n_heads}}}"
 
 
-def _paired(what: str) -> Rule:
+def _needs_even_d_model(what: str) -> Rule:
     return Rule(
         ("model.position", "model.d_model"),
         lambda m: m.d_model % 2 != 0,
@@ -134,7 +134,7 @@ def _paired(what: str) -> Rule:
     )
 
 
-def _rotated_width(m: "ModelConfig") -> str:
+def _rotated_width_symbol(m: "ModelConfig") -> str:
     """The features of a head that rope rotates."""
     return "d_h" if m.rope_part == 1.0 else "d_r"
 
@@ -159,7 +159,7 @@ POSITIONS: dict[str, Position] = {
         ),
         label={"en": "sinusoidal positions", "zh": "正弦位置编码"},
         acts_on="embeddings",
-        rules=(_paired(tr("sinusoidal positions come in sine-cosine")),),
+        rules=(_needs_even_d_model(tr("sinusoidal positions come in sine-cosine")),),
     ),
     "learned": Position(
         sentence=tr("a learned vector per position, added to the embeddings"),
@@ -181,9 +181,9 @@ POSITIONS: dict[str, Position] = {
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
             r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, "
-            rf"\rho(t\theta_{{{_rotated_width(m)}/2-1}}) \right), \quad "
+            rf"\rho(t\theta_{{{_rotated_width_symbol(m)}/2-1}}) \right), \quad "
             r"\rho(\alpha) = \begin{pmatrix} \cos\alpha & -\sin\alpha \\ \sin\alpha & \cos\alpha \end{pmatrix}, \quad "
-            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated_width(m)}}}"
+            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated_width_symbol(m)}}}"
         ),
         score=r"(R_i q_i)^\top (R_j k_j)",
         label={"en": "RoPE", "zh": "RoPE"},
@@ -272,9 +272,9 @@ POSITIONS: dict[str, Position] = {
         acts_on="content",
         adds=tr("Transformer-XL's terms"),
         learned=True,
-        rules=(_paired(tr("Transformer-XL's sinusoids come in")),),
+        rules=(_needs_even_d_model(tr("Transformer-XL's sinusoids come in")),),
         parameters=lambda m, stack: stack.layers * (m.d_model * m.d_model + 2 * m.d_model),
-        multiply_adds=lambda m, k: k.filled * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
+        multiply_adds=lambda m, k: k.padded_length * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
         shared_multiply_adds=lambda m, k: _distances(k) * m.d_model * m.d_model,
         saved_per_score=2.5,
     ),
@@ -303,17 +303,17 @@ def _linear_formula(m: "ModelConfig") -> str:
     )
 
 
-def _window_formula(m: "ModelConfig", causal: bool) -> str:
+def _window_condition(m: "ModelConfig", causal: bool) -> str:
     return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
 
 
-def _window_text(m: "ModelConfig", causal: bool) -> str:
+def _window_condition_text(m: "ModelConfig", causal: bool) -> str:
     if causal:
         return tr("the last {window:,} keys, including its own", window=m.window)
     return tr("the keys at most {window:,} positions away", window=m.window // 2)
 
 
-def _global_text(m: "ModelConfig", causal: bool) -> str:
+def _global_visible_text(m: "ModelConfig", causal: bool) -> str:
     return tr("its own key and all before it") if causal else tr("all keys")
 
 
@@ -341,17 +341,17 @@ ATTENTIONS: dict[str, Attention] = {
         citation=VASWANI,
         visible_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         visible_formula=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
-        visible_text=_global_text,
+        visible_text=_global_visible_text,
         break_even_context=lambda m: 0,
     ),
     "window": Attention(
         sentence=tr("each query attends only to nearby keys, at a cost that is linear in the length, not quadratic"),
         citation=VASWANI,  # §4, restricted self-attention
         visible_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
-        visible_formula=_window_formula,
+        visible_formula=_window_condition,
         label={"en": "window {window}", "zh": "窗口 {window}"},
         settings=("window",),
-        visible_text=_window_text,
+        visible_text=_window_condition_text,
         break_even_context=lambda m: max(1, WINDOW_BREAK_EVEN * (m.window - 1)),
     ),
     "sparse": Attention(
@@ -363,7 +363,7 @@ ATTENTIONS: dict[str, Attention] = {
         },
         visible_formula=lambda m, causal: (
             (r"j \le i,\; " if causal else "")
-            + rf"\left( {_window_formula(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
+            + rf"\left( {_window_condition(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
         ),
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
@@ -371,7 +371,7 @@ ATTENTIONS: dict[str, Attention] = {
             english("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
             if causal
             else english("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
-            sees_near=_window_text(m, causal),
+            sees_near=_window_condition_text(m, causal),
             link_every=m.link_every - 1,
             link_every2=2 * m.link_every - 1,
         ),
@@ -386,7 +386,8 @@ ATTENTIONS: dict[str, Attention] = {
         has_scores=False,
         backends=("auto", "reference", "chunked"),
         visible_text=lambda m, causal: tr(
-            "{sees_all}; with no scores to mask, the mask is applied through the sums", sees_all=_global_text(m, causal)
+            "{sees_all}; with no scores to mask, the mask is applied through the sums",
+            sees_all=_global_visible_text(m, causal),
         ),
         break_even_context=lambda m: 512,  # measured on a CPU
     ),
@@ -554,7 +555,7 @@ def _decay_progress(o: "OptimizerConfig", step: int, steps: int) -> float:
     return min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
 
 
-def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
+def _wsd_learning_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
     begin = max(require_steps(o.warmup), round(o.decay_from * steps))
     left = min(max((steps - step) / max(1, steps - begin), 0.0), 1.0)
     return o.min_lr + (o.lr - o.min_lr) * left
@@ -613,7 +614,7 @@ SCHEDULES: dict[str, Schedule] = {
             r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \, "
             rf"\min\left(1, \frac{{T - t}}{{T - {o.decay_from:g} \, T}}\right)"
         ),
-        rate=_wsd,
+        rate=_wsd_learning_rate,
         rules=(
             NO_DECAY_OVER,
             Rule(

@@ -89,11 +89,11 @@ class TaskKind:
         """Yield the reasons why a config of this objective cannot be trained."""
         yield from ()
 
-    def longest_source(self, config: "RunConfig") -> int | None:
+    def source_truncation_length(self, config: "RunConfig") -> int | None:
         """Return how many tokens a longer source is cut to, not counting its end token; None if none is cut."""
         return None
 
-    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+    def surprise_length_range(self, config: "RunConfig") -> tuple[int, int]:
         """Return the fewest and the most tokens of text that it can divide into a source and a target."""
         return 1, config.model.source_tokens
 
@@ -179,7 +179,7 @@ class Continuation(TaskKind):
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.source_tokens + config.model.context_length
 
-    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+    def surprise_length_range(self, config: "RunConfig") -> tuple[int, int]:
         return config.model.source_tokens + 1, self.window_tokens(config)
 
 
@@ -214,7 +214,7 @@ class Shifted(TaskKind):
             keys = ("model.source_length", "objective.kind")
             yield Refusal(keys, tr("a shifted target needs a source of at least 3 tokens"))
 
-    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+    def surprise_length_range(self, config: "RunConfig") -> tuple[int, int]:
         return 3, config.model.source_tokens
 
 
@@ -258,7 +258,7 @@ class Translation(TaskKind):
                 "data.shared_vocabulary=true"
             )
             yield Refusal(("data.shared_vocabulary", "model.architecture"), reason)
-        least = max(SMALLEST_CONTEXT, 2 + (self.longest_source(config) or 0))
+        least = max(SMALLEST_CONTEXT, 2 + (self.source_truncation_length(config) or 0))
         if model.context_length < least:
             reason = tr(
                 "a decoder reads the source and writes the target in one context, which takes more than "
@@ -286,7 +286,7 @@ class Summarization(Translation):
     ablation_preset = "headlines"
     small_corpus = ("headlines", 1_000)
 
-    def longest_source(self, config: "RunConfig") -> int:
+    def source_truncation_length(self, config: "RunConfig") -> int:
         model = config.model
         most = model.source_tokens if config.has_source else model.source_length or model.context_length // 2
         return min(most, config.data.max_length or most) - 1

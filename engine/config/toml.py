@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from engine.base.errors import InputError, did_you_mean, join_or, reason
 from engine.base.language import english, tr
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 from engine.base.recorded_text import told
 from engine.config import Tables
 from engine.config.keys import flatten, later_defaults, unknown_key_message
@@ -48,7 +48,7 @@ _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.
 
 def read_toml(path: Path) -> Tables:
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(tr("{path}: cannot read this config: {strerror}", path=path, strerror=reason(error))) from None

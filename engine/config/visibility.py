@@ -48,12 +48,12 @@ class Visibility:
             return None
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 
-    def is_narrow(self, time: int, *, cpu: bool) -> bool:
+    def is_band_faster(self, length: int, *, cpu: bool) -> bool:
         """Return whether a band is faster than a T × T mask over `time` tokens."""
         reach = self.reach(1)
-        if reach is None or MIN_BAND_RATIO * reach > time:
+        if reach is None or MIN_BAND_RATIO * reach > length:
             return False
-        return time >= MIN_BAND_LENGTH or (cpu and WINDOW_BREAK_EVEN * reach <= time)
+        return length >= MIN_BAND_LENGTH or (cpu and WINDOW_BREAK_EVEN * reach <= length)
 
 
 def sees_ahead(model: ModelConfig) -> bool:

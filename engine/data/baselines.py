@@ -59,10 +59,10 @@ def sentence_losses(train: Sequence[Ids], held_out: Sequence[Ids], vocab_size: i
     known, asked = _join_with_borders(train, vocab_size), _join_with_borders(held_out, vocab_size)
     # The first border precedes everything and is never predicted: not counted, just as it is not scored.
     unigram = unigram_loss(known[1:], asked, vocab_size + 1)
-    return ngram_losses((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1) | {"unigram": unigram}
+    return token_pair_losses((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1) | {"unigram": unigram}
 
 
-def ngram_losses(train: TokenPairs, held_out: TokenPairs, vocab_size: int) -> dict[str, float]:
+def token_pair_losses(train: TokenPairs, held_out: TokenPairs, vocab_size: int) -> dict[str, float]:
     """Return the `unigram` and `bigram` losses of targets, smoothed as above; bigrams condition on the tokens at which
     the targets are predicted. Only pairs that occur are counted, so V may be large.
     """

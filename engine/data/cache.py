@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.cache_folder import cache_folder, store
+from engine.base.cache_folder import cache_folder, try_write_atomically
 
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes per read
@@ -30,21 +30,21 @@ def cached_tokens(
     tokenizer_sha256: str,
     pieces: Callable[[], Iterator[NDArray[np.int32]]],
     *,
-    counted: bool = True,
+    per_character: bool = True,
 ) -> NDArray[Any]:
     """Return (n,) token ids of a text of `length` characters: from the cache, or encoded now and cached. `pieces`
     yields them in parts: those of a large text are written as they come, if there is one per character (`counted`).
     """
     if length < MIN_CACHED_LENGTH:
         return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
-    path = cache_path("tokens", text_sha256, tokenizer_sha256)
+    path = cache_entry_path("tokens", text_sha256, tokenizer_sha256)
     found = _load(path, np.int32)
     if found is None:
-        if not counted:  # the file's header needs their number
+        if not per_character:  # the file's header needs their number
             made = np.concatenate([np.empty(0, np.int32), *pieces()])
-            store(path, lambda file: _write(file, len(made), np.int32, iter((made,))))
+            try_write_atomically(path, lambda file: _write(file, len(made), np.int32, iter((made,))))
             return made
-        store(path, lambda file: _write(file, length, np.int32, pieces()))
+        try_write_atomically(path, lambda file: _write(file, length, np.int32, pieces()))
         found = _load(path, np.int32)
     return np.concatenate(list(pieces())) if found is None else found  # if there is no room for a file
 
@@ -55,17 +55,17 @@ def cached_numbers(
     """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached. `parts` is
     everything they depend on, starting with the version of the code that computes them.
     """
-    path = cache_path(folder, *parts)
+    path = cache_entry_path(folder, *parts)
     found = _load(path, np.float64)
     if found is None:
         found = make()
-        store(path, lambda file: _write(file, len(found), np.float64, iter((found,))))
+        try_write_atomically(path, lambda file: _write(file, len(found), np.float64, iter((found,))))
     return found
 
 
 def cached_record(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return a record of facts that take seconds to find: from the cache, or found now and cached. `parts` as above."""
-    path = cache_path(folder, *parts).with_suffix(".json")
+    path = cache_entry_path(folder, *parts).with_suffix(".json")
     try:
         raw = path.read_bytes()
         body, digest = raw[:-RECORD_DIGEST], raw[-RECORD_DIGEST:]
@@ -77,11 +77,11 @@ def cached_record(folder: str, parts: Sequence[Any], make: Callable[[], dict[str
         pass
     made = make()
     body = json.dumps(made).encode()
-    store(path, lambda file: file.write(body + hashlib.sha256(body).hexdigest().encode()))
+    try_write_atomically(path, lambda file: file.write(body + hashlib.sha256(body).hexdigest().encode()))
     return made
 
 
-def cache_path(folder: str, *parts: Any) -> Path:
+def cache_entry_path(folder: str, *parts: Any) -> Path:
     """Return the place of a file that depends on `parts`."""
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
     return cache_folder() / folder / f"{name}.npy"

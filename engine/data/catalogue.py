@@ -64,7 +64,7 @@ def portable_name(corpus: str, kind: CorpusKindName) -> str:
     return KINDS[kind].make_portable(corpus)
 
 
-def _relocate_text(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
+def _fall_back_to_data_dir(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
     """Replace the full path of a text that is no longer there by that of the same name in `data_dir`, if it exists."""
     path = Path(data.corpus)
     if data_dir is None or kind is not TEXT or not path.is_absolute() or path_exists(split_field(data.corpus)[0]):
@@ -73,7 +73,7 @@ def _relocate_text(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | Non
     return data.model_copy(update={"corpus": here}) if path_exists(split_field(here)[0]) else data
 
 
-def _load_from_hub(
+def _load_fetched_hub_corpus(
     wanted: hub.HubCorpus, entry: CorpusEntry | None, name: str, data: DataConfig, folders: Sequence[Path]
 ) -> TextCorpus:
     fetched = hub.find_fetched(wanted, folders)
@@ -84,20 +84,20 @@ def _load_from_hub(
     return read_source(source, data, name if entry is not None else wanted.repository, version, str(fetched.folder))
 
 
-def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
+def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
     """Load the corpus that a config names, by path or by registered name, perhaps with a direction; a named one is
     looked for in `data_dir` first, and a text there if it is not at its full path. `InputError`: no such corpus or
     file, or a fault in it, with its file and line.
     """
-    kind = KINDS[made.kind]
+    kind = KINDS[corpus_class.kind]
     name, chosen = kind.split_selector(data.corpus)
     entry = CORPORA.get(name)
     wanted = hub.parse(name if entry is None else entry.hub)
     if wanted is not None and kind is TEXT:
-        return cast(C, _load_from_hub(wanted, entry, name, data, data_folders(data_dir)))
-    if entry is None or entry.kind != made.kind:
+        return cast(C, _load_fetched_hub_corpus(wanted, entry, name, data, data_folders(data_dir)))
+    if entry is None or entry.kind != corpus_class.kind:
         if not any(sign in name for sign in kind.path_characters) and not path_exists(name):
-            names = [known for known, one in CORPORA.items() if one.kind == made.kind]
+            names = [known for known, one in CORPORA.items() if one.kind == corpus_class.kind]
             hint = did_you_mean(name, names) or tr(
                 "; {known}: {names}; or {path}",
                 known=kind.names_heading,
@@ -105,7 +105,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
                 path=kind.path_hint,
             )
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
-        return cast(C, kind.load_path(_relocate_text(data, kind, data_dir)))
+        return cast(C, kind.load_path(_fall_back_to_data_dir(data, kind, data_dir)))
     if chosen is not None:
         first, *others = entry.languages or ("",)
         directions = [(first, other) for other in others] if len(others) > 1 else [(first, *others), (*others, first)]
@@ -120,7 +120,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
             raise InputError(problem)
     folders = data_folders(data_dir)
     place = local_path(entry, folders) or entry.find_files(folders, any)
-    if entry.is_fetched and place is None:
+    if entry.needs_download and place is None:
         meanwhile = f"--corpus {kind.offline_hint}"
         raise hub.missing_error(name, folders, meanwhile) if entry.hub else entry.missing_error(folders, meanwhile)
     if name in kind.named_loaders:
@@ -129,4 +129,4 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         corpus = replace(kind.load_path(data.model_copy(update={"corpus": str(place)})), name=name, version=name)
     if chosen in (None, entry.languages):
         return cast(C, corpus)
-    return cast(C, corpus.for_language(chosen[1]) if corpus.tags else corpus.reversed())
+    return cast(C, corpus.for_language(chosen[1]) if corpus.tagged_languages else corpus.reversed())

@@ -28,7 +28,7 @@ from engine.data.corpus import (
 )
 from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
-from engine.data.splits import AnySplit, Split, empty_error, split_borders, split_spans, training_part
+from engine.data.splits import AnySplit, Split, empty_error, remaining_split_spans, split_borders, training_files_key
 from engine.data.synthetic import playlets
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
@@ -90,7 +90,7 @@ class TextCorpus(Corpus):
         examples = ["", splits["train"].head(EXCERPT_LENGTH)]
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
 
-    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+    def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
         train = self.splits["train"]
         characters = VocabularySizes(len(set[str]().union(*(split.characters for split in self.splits.values()))))
         lines = train.head(PREVIEW_LENGTH).lstrip("\n").split("\n")[:rows]
@@ -153,8 +153,8 @@ def read_source(source: sources.Source, data: DataConfig, name: str, version: st
     for split, text in texts.items():
         if not text or text.isspace():
             raise empty_error(source, split)
-    rest, found = training_part(texts), {}
-    for split, (start, stop) in split_spans(len(texts[rest]), data, texts).items():
+    rest, found = training_files_key(texts), {}
+    for split, (start, stop) in remaining_split_spans(len(texts[rest]), data, texts).items():
         found[split] = Split(texts[rest][start:stop])
     found |= {split: Split(text) for split, text in texts.items() if split != rest}
     return TextCorpus(name, version, origin, {split: found[split] for split in SPLIT_ALIASES if split in found})

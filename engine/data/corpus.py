@@ -90,11 +90,11 @@ class Corpus(ABC):
         """Return what `data show` prints about it; `InputError` if it is too short."""
 
     @abstractmethod
-    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+    def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
         """Return the first `rows` lines that an objective trains on, and how many characters or words there are."""
 
     @property
-    def title(self) -> list[str]:
+    def title_parts(self) -> list[str]:
         return [self.version, self.source]
 
     def overlap_report(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
@@ -105,7 +105,7 @@ class Corpus(ABC):
         found = [one.verdict for one in known]
         return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
 
-    def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
+    def hash_licence_note_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""
         lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in self.sha256.items()]
         return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), told(note)) for note in notes)]
@@ -141,7 +141,7 @@ class CorpusEntry:
     lines: bool = False  # whether the rows there are lines, not documents
 
     @property
-    def is_fetched(self) -> bool:
+    def needs_download(self) -> bool:
         """Whether it has to be downloaded; else it is generated."""
         return bool(self.remotes or self.hub)
 
@@ -243,7 +243,7 @@ def data_folders(data_dir: Path | None) -> list[Path]:
     return [*(Path(folder) for folder in given if folder), user_data_path("tui-transformer")]
 
 
-def fetch_folder(data_dir: Path | None) -> Path:
+def fetch_destination(data_dir: Path | None) -> Path:
     """Return the folder that a download goes to: `--data-dir`, or the user's data."""
     return data_dir if data_dir is not None else data_folders(None)[-1]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from engine.base.cache_folder import store
+from engine.base.cache_folder import try_write_atomically
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, reason, write_error
 from engine.base.language import tr
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
 from engine.data.sources import INNER, READERS, Source, group_by_split, is_text, split_name
@@ -81,7 +81,7 @@ def find_fetched(wanted: HubCorpus, folders: Sequence[Path]) -> FetchedFiles | N
     """Return the fetched files of a corpus, from the first data folder that has all of them."""
     for folder in folders:
         try:
-            kept = json.loads(read_plain(_listing_path(wanted, folder), MOST_LISTED))
+            kept = json.loads(read_regular_file(_listing_path(wanted, folder), MOST_LISTED))
             commit, files = str(kept["commit"]), tuple(str(file) for file in kept["files"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -172,7 +172,7 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
     for revision in {wanted.revision, commit}:
         kept = HubCorpus(wanted.repository, wanted.folder, revision, None)
         body = json.dumps({"corpus": kept.uri, "commit": commit, "files": files}, indent=1).encode()
-        store(_listing_path(kept, folder), lambda out, body=body: out.write(body))  # type: ignore[misc]
+        try_write_atomically(_listing_path(kept, folder), lambda out, body=body: out.write(body))  # type: ignore[misc]
     return FetchedFiles(place, commit, tuple(files))
 
 
@@ -197,7 +197,7 @@ def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     inside = [name for name in texts if name.startswith(prefix)]
     tables = [name for name in inside if PurePosixPath(name).suffix.lower() in READERS]
     inside = tables or inside
-    direct = [name for name in inside if _is_direct(PurePosixPath(name.removeprefix(prefix)))]
+    direct = [name for name in inside if _has_only_standard_folders(PurePosixPath(name.removeprefix(prefix)))]
     if direct:
         return direct
     folders = sorted({name.removeprefix(prefix).partition("/")[0] for name in inside})
@@ -219,7 +219,7 @@ def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     raise InputError(problem)
 
 
-def _is_direct(path: PurePosixPath) -> bool:
+def _has_only_standard_folders(path: PurePosixPath) -> bool:
     return all(part == INNER or split_name(Path(part)) for part in path.parts[:-1])
 
 

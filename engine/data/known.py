@@ -30,7 +30,7 @@ def kind_by_name(corpus: str) -> CorpusKindName | None:
 
 def names_of(kind: CorpusKindName) -> list[str]:
     """Return the names of one kind, those that need no download first."""
-    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: e.is_fetched) if entry.kind == kind]
+    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: e.needs_download) if entry.kind == kind]
 
 
 def local_path(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
@@ -48,4 +48,4 @@ def local_path(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
 def is_missing(name: str, folders: Sequence[Path]) -> bool:
     """Whether a named corpus has to be downloaded first; False for any other corpus."""
     entry = CORPORA.get(name.partition("#")[0])
-    return entry is not None and entry.is_fetched and local_path(entry, folders) is None
+    return entry is not None and entry.needs_download and local_path(entry, folders) is None

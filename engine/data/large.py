@@ -18,7 +18,7 @@ from engine.data.cache import cached_record
 from engine.data.overlap import MAX_SAMPLE_BYTES
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
-from engine.data.splits import AnySplit, empty_error, split_spans, training_part
+from engine.data.splits import AnySplit, empty_error, remaining_split_spans, training_files_key
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 
@@ -52,7 +52,7 @@ class LargeSplit(AnySplit):
 
             def windows() -> Iterator[str]:
                 nonlocal done
-                for window in _windows(self.pieces()):
+                for window in _rechunk(self.pieces()):
                     yield window
                     done += len(window)
                     progress.update(done)
@@ -76,7 +76,7 @@ class LargeSplit(AnySplit):
 
     def overlap_sample(self) -> str:
         share = SAMPLED_LENGTH / max(1, self.length)
-        return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _windows(self.pieces()))
+        return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _rechunk(self.pieces()))
 
 
 def large_splits(source: Source, data: DataConfig) -> dict[str, LargeSplit]:
@@ -96,14 +96,14 @@ def distinct_characters(text: str) -> set[str]:
 def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
     lengths = _count_characters(source)
     progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
-    rest = training_part(source.files)
+    rest = training_files_key(source.files)
     found: dict[str, dict[str, Any]] = {}
     for part, length in lengths.items():
-        spans = split_spans(length, data, source.files) if part == rest else {part: (0, length)}
+        spans = remaining_split_spans(length, data, source.files) if part == rest else {part: (0, length)}
         hashes = {split: hashlib.sha256() for split in spans}
         seen: dict[str, set[str]] = {split: set() for split in spans}
         at = 0
-        for window in _windows(source.pieces(part)):
+        for window in _rechunk(source.pieces(part)):
             for split, (start, stop) in spans.items():
                 inside = window[max(0, start - at) : max(0, stop - at)]
                 if inside:
@@ -125,7 +125,7 @@ def _count_characters(source: Source) -> dict[str, int]:
     found, done = dict[str, int](), 0
     for part in source.files:
         length, blank = 0, True
-        for window in _windows(source.pieces(part)):
+        for window in _rechunk(source.pieces(part)):
             blank = blank and window.isspace()
             length += len(window)
             done += len(window) if window.isascii() else len(window.encode("utf-8", "surrogatepass"))
@@ -136,7 +136,7 @@ def _count_characters(source: Source) -> dict[str, int]:
     return found
 
 
-def _windows(pieces: Iterable[str]) -> Iterator[str]:
+def _rechunk(pieces: Iterable[str]) -> Iterator[str]:
     """Yield a text in windows of about a million characters, whatever its pieces."""
     held: list[str] = []
     length = 0

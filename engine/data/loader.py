@@ -30,12 +30,12 @@ class BatchStream(Protocol):
     def batch(self, step: int, micro: int) -> Batch:
         """Return micro-batch `micro` of optimizer step `step` (counted from 1). Pure."""
 
-    def probe_examples(self) -> Tensor | Sequence[tuple[Batch, TokenOrigins]]:
+    def leak_probe_examples(self) -> Tensor | Sequence[tuple[Batch, TokenOrigins]]:
         """Return what the leak probe reads: (B, L) int64 text of which the objective makes examples, or the first rows
         of the first batch, each as a batch, with the places that they predict.
         """
 
-    def largest_batch(self) -> tuple[int, int]:
+    def locate_largest_batch(self) -> tuple[int, int]:
         """Return (step, micro-batch) of the largest batch of the first epoch."""
 
 
@@ -172,10 +172,10 @@ class TextBatches:
         left_out = (targets.shape[1] - self._distance_to_boundary(starts)).clamp(min=0).sum()
         return replace(made, targets=targets, n_targets=targets.numel() - int(left_out))
 
-    def probe_examples(self) -> Tensor:
+    def leak_probe_examples(self) -> Tensor:
         return self.windows(1, 0)
 
-    def largest_batch(self) -> tuple[int, int]:
+    def locate_largest_batch(self) -> tuple[int, int]:
         return 1, 0  # all have one size
 
 

@@ -18,7 +18,7 @@ from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.tasks import corrupted_lengths
 from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, right_padded_positions
-from engine.data.spans import SPANS, Counts, move_span_to_end, random_cuts, replace_with_sentinels
+from engine.data.spans import SPANS, Counts, move_span_to_end, random_prefix_lengths, replace_with_sentinels
 from engine.model.positions import Positions
 
 IGNORED = -100  # a target that is not scored; cross_entropy's default
@@ -103,7 +103,7 @@ class TokenPrompt:
     extra_allowed: tuple[int, ...] = ()  # special tokens it may write besides the end
 
     @property
-    def input_tokens(self) -> Tokens:
+    def source_or_tokens(self) -> Tokens:
         """What it asks about: the source, or without one all that comes before the answer."""
         return self.tokens if self.source is None else self.source
 
@@ -262,11 +262,11 @@ class CorruptionObjective(Objective):
     reorders_text = True
 
     @abstractmethod
-    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
+    def kept_lengths(self, lengths: Counts, generator: Generator) -> Counts:
         """Return (n,) the number of tokens read of each document, from its beginning."""
 
     @abstractmethod
-    def side_lengths(self, cuts: Counts) -> Counts:
+    def side_lengths(self, document_lengths: Counts) -> Counts:
         """Return (n, sides) row lengths, in tokens, for documents of these lengths."""
 
     @abstractmethod
@@ -300,11 +300,11 @@ class SpanCorruption(CorruptionObjective):
         self.pad, self.mask = self.special[PAD], self.special[MASK]
         self.draw, self.fraction = SPANS[config.objective.span_form], config.objective.span_fraction
 
-    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
-        return random_cuts(lengths, self.window, generator)
+    def kept_lengths(self, lengths: Counts, generator: Generator) -> Counts:
+        return random_prefix_lengths(lengths, self.window, generator)
 
-    def side_lengths(self, cuts: Counts) -> Counts:
-        return cuts[:, None] + (MASKS_IN_A_ROW - 1)
+    def side_lengths(self, document_lengths: Counts) -> Counts:
+        return document_lengths[:, None] + (MASKS_IN_A_ROW - 1)
 
     def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: AnyDevice = "cpu") -> Batch:
         lengths = np.array([len(document) for document in documents], dtype=np.int64)
@@ -336,12 +336,12 @@ class SentinelSpans(CorruptionObjective):
         self.first_sentinel = self.start + 1
         self.span_parameters = (config.objective.mask_fraction, config.objective.span_mean)
 
-    def cut_lengths(self, lengths: Counts, generator: Generator) -> Counts:
+    def kept_lengths(self, lengths: Counts, generator: Generator) -> Counts:
         # Nothing is drawn: a document is cut only to fit the source.
         return np.minimum(lengths, self.window)
 
-    def side_lengths(self, cuts: Counts) -> Counts:
-        lengths = [corrupted_lengths(int(cut), *self.span_parameters) for cut in cuts]
+    def side_lengths(self, document_lengths: Counts) -> Counts:
+        lengths = [corrupted_lengths(int(cut), *self.span_parameters) for cut in document_lengths]
         return np.array(lengths, dtype=np.int64).reshape(-1, 2)
 
     def corrupt(self, documents: Sequence[Tokens], generator: Generator, device: AnyDevice = "cpu") -> Batch:
@@ -387,7 +387,7 @@ class QuestionAnswer(Objective):
         ended = [np.append(answer, self.mask) for answer in answers]
         if self.conditional:
             return source_target_batch(questions, ended, self.mask, self.pad, device)
-        return joined_batch(questions, ended, self.mask, self.pad, device, before=1)
+        return joined_batch(questions, ended, self.mask, self.pad, device, scored_before_mark=1)
 
     def make_prompt(self, question: Tokens) -> TokenPrompt:
         """`question ⁇`; the answer ends with ⁇."""
@@ -423,22 +423,28 @@ class Classification(Objective):
         return self.class_batch(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
 
 
-def shifted_batch(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: AnyDevice) -> Batch:
+def shifted_batch(rows: Sequence[Tokens], unscored_counts: Sequence[int], pad: int, device: AnyDevice) -> Batch:
     """Return a batch in which each token of a row is predicted from those before it; the first `given` targets of each
     row are not scored. Padding stands on the right, where a causal decoder never looks: it needs no positions.
     """
     tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
-    targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
+    targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(unscored_counts))[:, None]] = IGNORED
     return Batch(copy_to_device(tokens, device), copy_to_device(targets, device), int((targets != IGNORED).sum()))
 
 
 def joined_batch(
-    given: Sequence[Tokens], written: Sequence[Tokens], mark: int, pad: int, device: AnyDevice, *, before: int = 0
+    given: Sequence[Tokens],
+    written: Sequence[Tokens],
+    mark: int,
+    pad: int,
+    device: AnyDevice,
+    *,
+    scored_before_mark: int = 0,
 ) -> Batch:
     """Return a batch of `given mark written` rows. What follows the mark is scored, and `before` tokens up to it."""
     between = np.array([mark], dtype=np.int64)
     rows = [np.concatenate((first, between, second)) for first, second in zip(given, written, strict=True)]
-    return shifted_batch(rows, [len(first) - before for first in given], pad, device)
+    return shifted_batch(rows, [len(first) - scored_before_mark for first in given], pad, device)
 
 
 def source_target_batch(

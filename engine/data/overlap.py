@@ -111,7 +111,7 @@ class Overlap:
         return self.seen / self.total
 
     @property
-    def largest_share(self) -> float:
+    def score_voiding_share(self) -> float:
         """The share seen of passages, documents or rows, whichever is larger: too much of it voids a score."""
         return max(self.share, 0.0 if self.generated else self.documents_seen / max(1, self.documents))
 
@@ -122,17 +122,17 @@ class Overlap:
 
     @property
     def voids_score(self) -> bool:
-        return self.largest_share >= VOID_SHARE
+        return self.score_voiding_share >= VOID_SHARE
 
     @property
-    def has_repeated_lines(self) -> bool:
+    def repeats_many_lines(self) -> bool:
         return self.repeated_line_share >= VOID_SHARE and not self.generated
 
     @property
     def verdict(self) -> Verdict:
         """Return whether so much of the held-out split is in training that its score measures memorization."""
-        if not self.voids_score and not self.has_repeated_lines:
-            return Verdict("overlap", "before", 0, OK, self.largest_share, self.sentence)
+        if not self.voids_score and not self.repeats_many_lines:
+            return Verdict("overlap", "before", 0, OK, self.score_voiding_share, self.sentence)
         if not self.voids_score:
             why = english(
                 "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
@@ -145,11 +145,11 @@ class Overlap:
             "the corpus or hold out different text, then train again",
             said=self.sentence,
         )
-        return Verdict("overlap", "before", 0, OVERLAP, self.largest_share, why)
+        return Verdict("overlap", "before", 0, OVERLAP, self.score_voiding_share, why)
 
     @property
     def is_reportable(self) -> bool:
-        return self.largest_share >= MIN_REPORTED_SHARE or self.has_repeated_lines
+        return self.score_voiding_share >= MIN_REPORTED_SHARE or self.repeats_many_lines
 
     @property
     def sentence(self) -> str:
@@ -204,7 +204,7 @@ def text_overlap(
 
 def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
     """Like `text_overlap`, but a document equal to one in training, ignoring case and punctuation, counts in full."""
-    known, alone = set(strip_punctuation(train)), strip_punctuation(held_out)
+    known, alone = set(normalize_for_comparison(train)), normalize_for_comparison(held_out)
     encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
     whole = b"".join(encoded)
     looked_at, seen = _find_passages(whole, (f"{text}\n" for text in train))
@@ -224,8 +224,8 @@ def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | Non
         return None
     sides = []
     for known, asked in ((train.sources, held_out.sources), (train.targets, held_out.targets)):
-        there = set(strip_punctuation(known))
-        sides.append([sentence in there for sentence in strip_punctuation(asked)])
+        there = set(normalize_for_comparison(known))
+        sides.append([sentence in there for sentence in normalize_for_comparison(asked)])
     either = [i for i, pair in enumerate(zip(*sides, strict=True)) if any(pair)]
     both = [i for i in either if sides[0][i] and sides[1][i]]
     example = ""
@@ -240,15 +240,15 @@ def question_overlap(
 ) -> Overlap | None:
     if not held_out:
         return None
-    known = set(strip_punctuation(train))
-    seen = [text for text, words in zip(held_out, strip_punctuation(held_out), strict=True) if words in known]
+    known = set(normalize_for_comparison(train))
+    seen = [text for text, words in zip(held_out, normalize_for_comparison(held_out), strict=True) if words in known]
     return Overlap(of, split, len(seen), len(held_out), shorten(seen[0]) if seen else "")
 
 
 labelled_overlap = functools.partial(question_overlap, of="texts")
 
 
-def strip_punctuation(sentences: Sequence[str]) -> list[str]:
+def normalize_for_comparison(sentences: Sequence[str]) -> list[str]:
     """Return sentences without case, punctuation and compatibility forms (NFKC); one of only marks is kept."""
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}

@@ -72,13 +72,13 @@ class BucketedBatches(ABC):
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
 
-    def probe_examples(self) -> Sequence[tuple[Batch, TokenOrigins]]:
-        made, (_, rows) = partial(self._make_batch, step=1, micro=0), self.rows(1, 0)
+    def leak_probe_examples(self) -> Sequence[tuple[Batch, TokenOrigins]]:
+        made, (_, rows) = partial(self._make_batch, step=1, micro=0), self.epoch_and_rows(1, 0)
         few = [[row] for row in rows[:N_PROBED_ROWS].tolist()]
         return [(made(row), origins_in_target(made(row, relabel=number_tokens))) for row in few]
 
     def batch(self, step: int, micro: int) -> Batch:
-        _, rows = self.rows(step, micro)
+        _, rows = self.epoch_and_rows(step, micro)
         return self._make_batch(rows.tolist(), step, micro)
 
     @abstractmethod
@@ -97,7 +97,7 @@ class BucketedBatches(ABC):
         places = sum(lengths.shape[1] * len(rows) * int(lengths[rows].max()) for rows in self._plan(0))
         return float(1.0 - lengths.sum() / places)
 
-    def rows(self, step: int, micro: int) -> tuple[int, Counts]:
+    def epoch_and_rows(self, step: int, micro: int) -> tuple[int, Counts]:
         """Return the epoch, and the rows in micro-batch `micro` of optimizer step `step` (counted from 1)."""
         at = (step - 1) * self.accumulation + micro
         while self._starts[-1] <= at:
@@ -105,7 +105,7 @@ class BucketedBatches(ABC):
         epoch = bisect_right(self._starts, at) - 1
         return epoch, self._plan(epoch)[at - self._starts[epoch]]
 
-    def largest_batch(self) -> tuple[int, int]:
+    def locate_largest_batch(self) -> tuple[int, int]:
         """Return (step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
         lengths, plan = self.lengths(0), self._plan(0)
         at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
@@ -304,19 +304,19 @@ class DocumentBatches(BucketedBatches):
         self.documents, self.objective, self.device = documents, objective, device
         self._whole = lengths_of(documents)
         self._cuts: tuple[int, Counts] = (-1, self._whole)
-        super().__init__(lambda epoch: objective.side_lengths(self._epoch_cuts(epoch)), config, tr("document"))
+        super().__init__(lambda epoch: objective.side_lengths(self._epoch_kept_lengths(epoch)), config, tr("document"))
 
     def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
-        epoch, _ = self.rows(step, micro)
-        cuts = self._epoch_cuts(epoch)
+        epoch, _ = self.epoch_and_rows(step, micro)
+        cuts = self._epoch_kept_lengths(epoch)
         documents = [relabel(self.documents[row][: cuts[row]]) for row in rows]
         return self.objective.corrupt(documents, mask_generator(self.seed, step, micro), self.device)
 
-    def _epoch_cuts(self, epoch: int) -> Counts:
+    def _epoch_kept_lengths(self, epoch: int) -> Counts:
         """Return (n,) the tokens of each document that an epoch reads."""
         if self._cuts[0] != epoch:
             generator = mask_generator(self.seed, "cut", "epoch", epoch)
-            self._cuts = (epoch, self.objective.cut_lengths(self._whole, generator))
+            self._cuts = (epoch, self.objective.kept_lengths(self._whole, generator))
         return self._cuts[1]
 
 
@@ -332,7 +332,7 @@ def documents_to_score(
     All are cut before any is corrupted, and spans are then drawn one document at a time in a fixed order: the questions
     do not depend on the batch size.
     """
-    cuts = objective.cut_lengths(lengths_of(documents), generator)
+    cuts = objective.kept_lengths(lengths_of(documents), generator)
     order = np.argsort(cuts, kind="stable").tolist()
     for start in range(0, len(order), size):
         rows = [documents[row][: cuts[row]] for row in order[start : start + size]]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.base.errors import write_error
 from engine.base.language import tr
 from engine.base.progress import Progress
-from engine.data.cache import BLOCK, cache_path
+from engine.data.cache import BLOCK, cache_entry_path
 from engine.data.tokenizers.protocol import Tokenizer
 
 VERSION = 1  # of the files
@@ -85,7 +85,7 @@ def token_shards(text: EncodableText, tokenizer: Tokenizer, name: str) -> TokenS
     InputError: a character without a token, or a folder that cannot be written.
     """
     dtype = token_dtype(tokenizer.vocab_size)
-    folder = cache_path("shards", VERSION, SHARD, PART, text.sha256, tokenizer.sha256).with_suffix("")
+    folder = cache_entry_path("shards", VERSION, SHARD, PART, text.sha256, tokenizer.sha256).with_suffix("")
     place = tr("{folder}: cannot be written", folder=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from typing import IO
 
 from engine.base.errors import InputError, comma_separated, did_you_mean, invalid_path_error, reason
 from engine.base.language import tr
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 
 DEFAULT_FIELD = "text"  # the field that is read if none is named
@@ -72,7 +72,7 @@ class Source:
         apart = len(self.all_files) > 1 or _suffix(files[0]) in READERS
         for file in files:
             ended = True
-            for piece, last in _mark_last(read_documents(file, self.field, lines=not self.by_document)):
+            for piece, last in _mark_last(read_documents(file, self.field, keep_empty_rows=not self.by_document)):
                 ended = piece.endswith(END_OF_TEXT) if piece else ended
                 yield piece
                 if last and apart and self.by_document and not ended:
@@ -207,7 +207,7 @@ DocumentParts = Iterable[str]  # of one document
 Reader = Callable[[IO[bytes], str, str | None], Iterator[str]]
 
 
-def read_documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator[DocumentParts]:
+def read_documents(path: Path, field: str | None, *, keep_empty_rows: bool = False) -> Iterator[DocumentParts]:
     """Yield the documents of a file, each in parts, empty ones left out; or its rows, an empty one as an empty line.
     `InputError`: with the file and its line or row.
     """
@@ -217,7 +217,7 @@ def read_documents(path: Path, field: str | None, *, lines: bool = False) -> Ite
             yield _read_text(file, where)
             return
         for document in reader(file, where, field):
-            if lines:
+            if keep_empty_rows:
                 yield (document or "\n",)
             elif document and not document.isspace():
                 yield (document,)
@@ -238,7 +238,7 @@ def _mark_last(found: Iterable[DocumentParts]) -> Iterator[tuple[str, bool]]:
 @contextmanager
 def _open(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             yield file
     except (OSError, ValueError) as error:
         raise _unreadable_error(path, error) from None
@@ -349,20 +349,20 @@ def _read_parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[st
 READERS: dict[str, Reader] = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
 
 
-def _choose_field(texts: list[str], where: str) -> str:
+def _choose_field(text_fields: list[str], where: str) -> str:
     """Return the field to read where none was named."""
-    if DEFAULT_FIELD in texts:
+    if DEFAULT_FIELD in text_fields:
         return DEFAULT_FIELD
-    if len(texts) == 1:
-        return texts[0]
-    if not texts:
+    if len(text_fields) == 1:
+        return text_fields[0]
+    if not text_fields:
         raise _row_error(where, 1, tr("no field has text"))
-    names = comma_separated(name[:40] for name in texts[:8])
+    names = comma_separated(name[:40] for name in text_fields[:8])
     problem = tr(
         "corpus {path}: which field is the text? Choose one of {names}, as in {path}:{first}",
         path=where,
         names=names,
-        first=texts[0][:40],
+        first=text_fields[0][:40],
     )
     raise InputError(problem)
 

@@ -24,7 +24,7 @@ def _uniform(n: int, columns: int, generator: Generator) -> list[NDArray[np.floa
     return list(torch.rand(n, columns, generator=generator, dtype=torch.float64).numpy().T)
 
 
-def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
+def random_prefix_lengths(lengths: Counts, longest: int, generator: Generator) -> Counts:
     """Return (n,) the tokens of each document to read: its first 4 to `longest`, uniformly, if it has them.
 
     The beginning survives: a document begins with its subject's name.
@@ -34,7 +34,7 @@ def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
     return np.minimum(wanted, lengths)
 
 
-def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
+def cs224n_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
     """Return (n,) the start of each document's masked span and (n,) its length, as the assignment specifies.
 
     The length is uniform on 1 … 2 · fraction · t − 1, whose mean is fraction · t (a non-integer bound is rounded at
@@ -46,7 +46,7 @@ def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> 
     return (place * (lengths - sizes + 1)).astype(np.int64), sizes
 
 
-def half_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
+def early_half_length_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
     """The same as a course report drew it: not as specified, and never far from the document's beginning.
 
     Prefix and span are both uniform on 1 … fraction · t: on average the span is half of what was asked for, 13.7 % of
@@ -58,8 +58,8 @@ def half_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[
 
 
 SPANS: dict[str, Callable[[Counts, float, Generator], tuple[Counts, Counts]]] = {
-    "cs224n": assignment_spans,
-    "cs224n-half": half_spans,
+    "cs224n": cs224n_spans,
+    "cs224n-half": early_half_length_spans,
 }
 
 

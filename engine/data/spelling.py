@@ -34,13 +34,13 @@ END = 0xFF  # before the first byte of a word and after its last: no byte of UTF
 BYTES = 256
 
 
-def undetermined_counts(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
+def spelling_model_counts(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
     """Return (CHOICES + BYTES²,) counts of what a text's tokens leave open: of each usual text and of spelled ones,
     then of each byte [column] after another [row].
     """
     choices, spelled = np.zeros((len(USUAL_TEXTS), SPELLED_COLUMN + 1)), [b""]
     rows = {kind: (choices[row], usual) for row, (kind, usual) in enumerate(USUAL_TEXTS.items())}
-    for (kind, found), n in Counter(tokenizer.undetermined_parts(text)).items():
+    for (kind, found), n in Counter(tokenizer.undetermined_kinds_and_texts(text)).items():
         row, usual = rows[kind]
         row[usual.index(found) if found in usual else SPELLED_COLUMN] += n
         spelled += [found.encode("utf-8", "surrogatepass")] * n if found not in usual else []
@@ -48,14 +48,14 @@ def undetermined_counts(text: str, tokenizer: Tokenizer) -> NDArray[np.float64]:
     return np.append(choices, np.bincount(raw[:-1] * BYTES + raw[1:], minlength=BYTES * BYTES))
 
 
-def split_undetermined_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
+def split_spelling_model_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[np.float64]:
     """The same for a split; cached if counting takes long."""
 
     def found() -> NDArray[np.float64]:
         progress, done = Progress(tr("counting the rare words"), split.length), 0
-        total = undetermined_counts("", tokenizer)
+        total = spelling_model_counts("", tokenizer)
         for part in encodable_parts(split.pieces(), tokenizer):
-            total += undetermined_counts(part, tokenizer)
+            total += spelling_model_counts(part, tokenizer)
             done += len(part)
             progress.update(done)
         return total
@@ -64,9 +64,9 @@ def split_undetermined_counts(split: AnySplit, tokenizer: Tokenizer) -> NDArray[
     return found() if split.length < MIN_CACHED_LENGTH else cached_numbers("spelling", kept, found)
 
 
-def spelling_costs(learned: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cost in nats of each choice and of each byte after another, in the order of `undetermined_counts`."""
-    choices, pairs = learned[:CHOICES].reshape(-1, SPELLED_COLUMN + 1) + 1.0, learned[CHOICES:].reshape(BYTES, BYTES)
+def spelling_model_costs(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nats of each choice and of each byte after another, in the order of `spelling_model_counts`."""
+    choices, pairs = counts[:CHOICES].reshape(-1, SPELLED_COLUMN + 1) + 1.0, counts[CHOICES:].reshape(BYTES, BYTES)
     single = (pairs.sum(0) + 1.0) / (pairs.sum() + BYTES)
     chosen, after = choices / choices.sum(1, keepdims=True), (pairs + single) / (pairs.sum(1, keepdims=True) + 1.0)
     nats: NDArray[np.float64] = -np.log(np.concatenate([chosen.ravel(), after.ravel()]))

@@ -72,7 +72,7 @@ class AnySplit(ABC):
     @cached_property
     def floor_mean(self) -> tuple[float, float] | None:
         """The mean floor and its standard error over scenes, nats per character."""
-        return None if self.generated is None else self.generated.floor()
+        return None if self.generated is None else self.generated.floor_mean()
 
     @cached_property
     def probes(self) -> tuple[TextProbe, ...]:
@@ -103,7 +103,7 @@ class Split(AnySplit):
 
     def tokens(self, tokenizer: "Tokenizer") -> Any:
         parts = partial(tokenizer.encode_parts, self.whole)
-        return cached_tokens(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
+        return cached_tokens(self.length, self.sha256, tokenizer.sha256, parts, per_character=tokenizer.per_character)
 
 
 def split_borders(length: int, data: DataConfig) -> tuple[int, int]:
@@ -114,7 +114,9 @@ def split_borders(length: int, data: DataConfig) -> tuple[int, int]:
 
 
 def split_text(text: str, data: DataConfig) -> dict[str, Split]:
-    return {split: Split(text[start:stop]) for split, (start, stop) in split_spans(len(text), data, ()).items()}
+    return {
+        split: Split(text[start:stop]) for split, (start, stop) in remaining_split_spans(len(text), data, ()).items()
+    }
 
 
 def _distance_bands(probe: TextProbe) -> list[TextProbe]:
@@ -132,16 +134,16 @@ def _distance_bands(probe: TextProbe) -> list[TextProbe]:
     ]
 
 
-def training_part(files: Mapping[str, object]) -> str:
+def training_files_key(files: Mapping[str, object]) -> str:
     """Return which of a source's parts has the training text."""
     return "train" if "train" in files else ""
 
 
-def split_spans(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
+def remaining_split_spans(length: int, data: DataConfig, official_names: Container[str]) -> dict[str, tuple[int, int]]:
     """Return where the splits of a text begin and end, except the `official` ones, which have files of their own."""
-    if "validation" in official:
+    if "validation" in official_names:
         return {"train": (0, length)}
-    if "test" in official:
+    if "test" in official_names:
         data = data.model_copy(update={"test_fraction": 0.0})
     train_stop, test_start = split_borders(length, data)
     found = {"train": (0, train_stop), "validation": (train_stop, test_start), "test": (test_start, length)}

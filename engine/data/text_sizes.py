@@ -24,10 +24,10 @@ def sizes_of(raw: bytes) -> TextSizes:
     """Return the sizes of UTF-8 text; if it starts within a character, only the bytes of that one count."""
     starts = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
     text = raw.decode("utf-8", "surrogatepass" if not raw or starts[0] else "replace")
-    return TextSizes(int(starts.sum()), len(text.split()) + raw.count(b"\n"), len(raw), _spaceless(text))
+    return TextSizes(int(starts.sum()), len(text.split()) + raw.count(b"\n"), len(raw), _spaceless_letter_surplus(text))
 
 
-def _spaceless(text: str) -> int:
+def _spaceless_letter_surplus(text: str) -> int:
     counts = np.bincount(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"))
     letters = ((chr(code), int(counts[code])) for code in np.flatnonzero(counts).tolist())
     return sum(n if SPACELESS.match(letter) else -n for letter, n in letters if letter.isalpha())
@@ -42,6 +42,8 @@ def sizes_of_pieces(pieces: Iterable[str]) -> TextSizes:
             characters += len(piece)
             words += len(piece.split()) + piece.count("\n") - int(within and not piece[0].isspace())
             size += len(piece.encode("utf-8", "surrogatepass"))
-            spaceless += sum(_spaceless(piece[at : at + CHUNK_LENGTH]) for at in range(0, len(piece), CHUNK_LENGTH))
+            spaceless += sum(
+                _spaceless_letter_surplus(piece[at : at + CHUNK_LENGTH]) for at in range(0, len(piece), CHUNK_LENGTH)
+            )
             within = not piece[-1].isspace()
     return TextSizes(characters, words, size, spaceless)

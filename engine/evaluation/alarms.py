@@ -45,7 +45,7 @@ def score_verdicts(
     """Return what is wrong with an evaluation's scores; arguments as for `check_plausible`."""
     return [
         check_plausible(record, facts, config.task, step=step, leak_free=leak_free),
-        check_decoding(record, facts, step=step),
+        check_decoding_matches_accuracy(record, facts, step=step),
         check_learning(record, facts, warmup=require_steps(config.optimizer.warmup), step=step),
     ]
 
@@ -128,7 +128,7 @@ def check_plausible(
     return Verdict("plausible", "evaluation", step, badge, value, why + passed)
 
 
-def check_decoding(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
+def check_decoding_matches_accuracy(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether far fewer answers are exactly right than the accuracy of their tokens implies; None if it implies
     nothing. If each token of an answer is predicted from the right ones before it, greedy decoding writes the answer,
     and a wrong token spoils one answer only. A beam may choose otherwise, but hardly for half of them.
@@ -207,7 +207,7 @@ def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> 
     return Verdict("answers", "after", step, NOT_LEARNING, above, why)
 
 
-def check_same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
+def check_repeated_sample(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
     """Return whether a sample shares more with an earlier one of the run than chance allows.
 
     Each was drawn with a seed of its own, so a long common passage must be probable under the model. Text that the
@@ -279,7 +279,9 @@ def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str
     means = [statistics.fmean(loss for _, loss in block) for block in blocks]
     lowest, last = min(means), means[-1]
     best = blocks[means.index(lowest)]
-    noise = SIGNIFICANCE_OF_MANY * _standard_error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
+    noise = SIGNIFICANCE_OF_MANY * _standard_error_of_difference(
+        [loss for _, loss in best], [loss for _, loss in blocks[-1]]
+    )
     if last - lowest <= max(DIVERGED_RISE[0] * lowest, DIVERGED_RISE[1], noise):
         return None
     at = best[-1][0]
@@ -314,9 +316,9 @@ def _check_overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | 
 def _check_still_falling(
     scored: list[tuple[int, float]], trained: list[tuple[int, float]]
 ) -> tuple[str, float, str] | None:
-    fall, name, last = _last_tenth(scored), "validation", scored[-1][1]
+    fall, name, last = _last_tenth_validation_fall(scored), "validation", scored[-1][1]
     if fall is None:
-        fall, name = _last_tenth_trained(trained), "training"
+        fall, name = _last_tenth_training_fall(trained), "training"
     if fall is None or fall <= max(LATE_FALL[0] * last, LATE_FALL[1]):
         return None
     why = english(
@@ -329,7 +331,7 @@ def _check_still_falling(
     return STILL_FALLING, fall, why
 
 
-def _last_tenth(scored: list[tuple[int, float]]) -> float | None:
+def _last_tenth_validation_fall(scored: list[tuple[int, float]]) -> float | None:
     """Return the nats that the last tenth gained; None if evaluations are too far apart to tell."""
     end, last = scored[-1]
     before = [(step, loss) for step, loss in scored[:-1] if step >= 0.75 * end]
@@ -339,16 +341,16 @@ def _last_tenth(scored: list[tuple[int, float]]) -> float | None:
     return (loss - last) * (0.1 * end) / (end - step) if step < end else None
 
 
-def _last_tenth_trained(trained: list[tuple[int, float]]) -> float | None:
+def _last_tenth_training_fall(trained: list[tuple[int, float]]) -> float | None:
     end = trained[-1][0] if trained else 0
     for width in WIDTHS:
         newest = [loss for step, loss in trained if step > (1.0 - width) * end]
         before = [loss for step, loss in trained if 1.0 - 2.0 * width < step / end <= 1.0 - width]
         if min(len(newest), len(before)) >= MIN_WINDOW_RECORDS:
             fall = statistics.fmean(before) - statistics.fmean(newest)
-            return fall * 0.1 / width if fall > SIGNIFICANCE * _standard_error(newest, before) else 0.0
+            return fall * 0.1 / width if fall > SIGNIFICANCE * _standard_error_of_difference(newest, before) else 0.0
     return None
 
 
-def _standard_error(*parts: list[float]) -> float:
+def _standard_error_of_difference(*parts: list[float]) -> float:
     return math.hypot(*(statistics.stdev(part) / len(part) ** 0.5 for part in parts))

@@ -122,7 +122,7 @@ def perturbation_leak(
             up_to = answers[None] <= answers[group][:, None]
             if len(group) not in unchanged:
                 unchanged = {len(group): _target_logits(model, row, same, seed)}
-            largest = _relative_change_at(unchanged[len(group)], _target_logits(model, row, other, seed), up_to)
+            largest = _largest_relative_change_at(unchanged[len(group)], _target_logits(model, row, other, seed), up_to)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
@@ -135,13 +135,13 @@ def _target_logits(model: nn.Module, batch: Batch, inputs: Sequence[Tensor | Pos
     return batch.target_logits(model(*inputs))
 
 
-def _relative_change_at(before: Tensor, after: Tensor, where: Tensor) -> float:
+def _largest_relative_change_at(before: Tensor, after: Tensor, where: Tensor) -> float:
     """Return the largest relative change between logits (B, T, V) at `where` (B, T)."""
     passes = [logits[where].to(widest_float(logits.device)) for logits in (before, after)]  # (places, V)
-    return relative_change(*passes) if passes[0].numel() else 0.0
+    return largest_relative_change(*passes) if passes[0].numel() else 0.0
 
 
-def relative_change(before: Tensor, after: Tensor) -> float:
+def largest_relative_change(before: Tensor, after: Tensor) -> float:
     """Return the largest change of an entry, relative to itself and to a usual entry; keeps a NaN."""
     scale = before.abs().nan_to_num(posinf=0.0)
     limit = scale + scale.median()
@@ -163,7 +163,7 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
     redrawn = batch(torch.where(hidden, drawn, windows))
     with torch.no_grad():
         before, after = (_target_logits(model, one, one.inputs, seed) for one in (original, redrawn))
-        return _relative_change_at(before, after, hidden)
+        return _largest_relative_change_at(before, after, hidden)
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
@@ -204,7 +204,7 @@ def _probe_both_modes(
     return worst, rows
 
 
-def _affordable_positions(model: nn.Module, length: int, device: str, share: float) -> int:
+def _positions_within_compute_budget(model: nn.Module, length: int, device: str, share: float) -> int:
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
@@ -239,7 +239,7 @@ def leak_probe(
     wanted = min(rows, MOST_ROWS)
     if objective.predicts_hidden:
         assert isinstance(examples, Tensor)
-        affordable = _affordable_positions(model, objective.window, kind, share)
+        affordable = _positions_within_compute_budget(model, objective.window, kind, share)
         own = examples.repeat(-(-wanted // len(examples)), 1)[:affordable]
         own = own[: _rows_that_fit(model, objective.window, vocab_size, max(wanted, len(examples)))]
         with _set_mode(model, training=False):
@@ -252,7 +252,7 @@ def leak_probe(
         for batch, where in _make_examples(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
             single = list(batch.chunk(len(batch.tokens)))
             length = where.answers.numel() + 1
-            affordable = _affordable_positions(model, length, kind, share)
+            affordable = _positions_within_compute_budget(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
             at_once = _rows_that_fit(model, length - 1, vocab_size, min(wanted, affordable))
             again = list(itertools.islice(itertools.cycle(tried), max(at_once, len(tried)))) if tried else []
@@ -327,8 +327,8 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
         moved = []
         for stack in (stack for stack in copy.stacks if _position_schemes(stack) != ["none"]):
             before, after = (_hidden_states(copy, stack, text) for text in (tokens, tokens[:, swapped]))
-            moved.append(relative_change(before[:, swapped], after))
-    schemes = " and ".join(name for name in model.config.positions if name != "none")
+            moved.append(largest_relative_change(before[:, swapped], after))
+    schemes = " and ".join(name for name in model.config.distinct_positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
         why = english("the model sees the order of tokens ({schemes} positions)", schemes=schemes)
         return Verdict("order", "before", 0, OK, 0.0, why)

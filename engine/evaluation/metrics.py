@@ -107,7 +107,7 @@ def score_tokens(
     stride: int,
     batch_size: int,
     between: Callable[[], None] = lambda: None,
-    ends: Tensor | None = None,
+    document_ends: Tensor | None = None,
     unknown: int | None = None,
     ranks: Ranks = SINGLE,
 ) -> TargetScores:
@@ -130,10 +130,10 @@ def score_tokens(
 
     def apart() -> Iterator[Batch]:
         """Windows of one length: what follows a document's end is no target, and nothing before sees it."""
-        assert ends is not None
+        assert document_ends is not None
         plan = [
             (first + start, length - scored, length)
-            for first, last in pairwise([0, *ends.tolist(), tokens.numel() - 1])
+            for first, last in pairwise([0, *document_ends.tolist(), tokens.numel() - 1])
             for start, length, scored in scoring_windows(last - first + 1, context, stride)
         ]
         whole = lambda one: min(context, tokens.numel() - 1 - one[0])
@@ -145,7 +145,7 @@ def score_tokens(
                 inside = (place[:-1] >= begin) & (place[:-1] < end)
                 yield Batch(read[:, :-1], read[:, 1:].masked_fill(~inside, IGNORED), int(inside.sum()))
 
-    made = batches() if ends is None else apart()
+    made = batches() if document_ends is None else apart()
     return score_batches(model, made, context=context, stride=stride, unknown=unknown, between=between, ranks=ranks)
 
 
@@ -178,9 +178,9 @@ def score_batches(
                 parts.append(torch.stack([column.cpu().double() for column in columns], 1).numpy())
 
     if ranks.leads:
-        ranks.broadcast_order(SCORE)
+        ranks.broadcast_instruction(SCORE)
     ranks.run_collectively(own)
-    nll, correct, place = np.concatenate([np.empty((0, 3)), *ranks.gather_parts(parts)]).T
+    nll, correct, place = np.concatenate([np.empty((0, 3)), *ranks.gather_round_robin(parts)]).T
     return TargetScores(nll.copy(), correct.astype(np.bool_), place.astype(np.int32), context, stride)
 
 
@@ -197,7 +197,7 @@ def nanogpt_loss(model: nn.Module, batches: BatchStream, n_batches: int) -> floa
     return math.fsum(losses) / len(losses)
 
 
-def places_with_history(scores: TargetScores, probe: TextProbe) -> NDArray[np.bool_]:
+def places_with_minimum_history(scores: TargetScores, probe: TextProbe) -> NDArray[np.bool_]:
     """Return (n,) the places that count in version 1 records: those with context − stride tokens of history."""
     counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
     return counted
@@ -213,12 +213,12 @@ PlaceFilter = Callable[[TargetScores, TextProbe], NDArray[np.bool_]]
 
 
 def probe_counts(
-    scores: TargetScores, probes: tuple[TextProbe, ...], counted: PlaceFilter = places_with_evidence
+    scores: TargetScores, probes: tuple[TextProbe, ...], place_filter: PlaceFilter = places_with_evidence
 ) -> dict[str, tuple[int, int]]:
     """(right, counted) places of each probe that has any, one token a character."""
     result = {}
     for probe in probes:
-        at = probe.at[counted(scores, probe)]
+        at = probe.at[place_filter(scores, probe)]
         if at.size:
             result[probe.name] = (int(scores.correct[at - 1].sum()), int(at.size))
     return result
@@ -235,7 +235,7 @@ DistanceScore = list[int]  # [distance from, distance to, right, of]: characters
 
 
 def scores_by_distance(
-    scores: TargetScores, probes: tuple[TextProbe, ...], counted: PlaceFilter = places_with_evidence
+    scores: TargetScores, probes: tuple[TextProbe, ...], place_filter: PlaceFilter = places_with_evidence
 ) -> dict[str, list[DistanceScore]]:
     """Return the accuracy on the places in `probe_counts` by how far back the evidence is: a model's reach.
 
@@ -250,7 +250,7 @@ def scores_by_distance(
         if len(probe.edges) < 2:
             continue
         family, last = probe.family or probe.name, len(probe.edges) - 2
-        places = counted(scores, probe)
+        places = place_filter(scores, probe)
         stretch = np.searchsorted(probe.edges, probe.distance[places], side="right") - 1
         stretch = stretch.clip(0, last)
         right = scores.correct[probe.at[places] - 1]

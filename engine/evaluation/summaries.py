@@ -41,14 +41,14 @@ def score_summaries(articles: Sequence[str], references: Sequence[str], outputs:
     rows = zip(articles, references, outputs, f1["rouge_l"], strict=True)
     return SummaryScores(
         **{name: sum(each) / len(each) for name, each in f1.items()},
-        copied=copied_share(articles, outputs),
+        copied=copied_word_share(articles, outputs),
         exact_match=exact_match(references, outputs),
         n=len(found),
         rows=tuple(ScoredSentence(*row) for row in rows),
     )
 
 
-def copied_share(articles: Sequence[str], summaries: Sequence[str]) -> float:
+def copied_word_share(articles: Sequence[str], summaries: Sequence[str]) -> float:
     """Return the share of all words of the summaries that occur in their article; 0 without words."""
     words = [(set(_words(article)), _words(summary)) for article, summary in zip(articles, summaries, strict=True)]
     there = sum(word in known for known, summary in words for word in summary)

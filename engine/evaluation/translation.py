@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from engine.base.errors import InputError
 from engine.base.language import english, tr
-from engine.data.tokenizers.tagged import language_of
+from engine.data.tokenizers.tagged import target_language_of
 from engine.runs.record_version import RECORD_VERSION
 
 # sacreBLEU's tokenizers for languages written without spaces, by name and ISO 639 codes; 13a for all others, such as
@@ -79,13 +79,13 @@ class TranslationScores(OutputScores):
         return self.by_target
 
 
-def bleu_tokenizer(language: str, records: int = RECORD_VERSION, *, installed: bool = True) -> str:
+def bleu_tokenizer(language: str, record_version: int = RECORD_VERSION, *, installed: bool = True) -> str:
     """Return the name of sacreBLEU's tokenizer for a language, for runs with this version of the records; without
     `installed`, the preferred one, even if its package is missing.
     """
     code = language.lower().replace("_", "-").partition("-")[0]
     found = next((words for words, codes in BLEU_WORDS.items() if code in codes), "13a")
-    found = found if records >= 3 or code in EARLIER_CODES else "13a"
+    found = found if record_version >= 3 or code in EARLIER_CODES else "13a"
     if installed and found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
         return "char"
     return found
@@ -96,7 +96,7 @@ def score_translations(
     references: Sequence[str],
     outputs: Sequence[str],
     language: str = "",
-    records: int = RECORD_VERSION,
+    record_version: int = RECORD_VERSION,
 ) -> TranslationScores:
     """Score detokenised translations to a language as `sacrebleu` would, or to several, if the sources start with
     their tags; `records` as for `bleu_tokenizer`. `InputError` for none, or not as many of each.
@@ -116,12 +116,12 @@ def score_translations(
     chrf = CHRF()
     shown, expected = _single_lines(outputs), _single_lines(references)
     corpus_chrf = chrf.corpus_score(shown, [expected])
-    targets = [language or language_of(source) for source in sources]
+    targets = [language or target_language_of(source) for source in sources]
     apart, signatures = {}, {}
     for target in sorted(set(targets)):
         here = [i for i, one in enumerate(targets) if one == target]
         # force: no terminal warnings about text that looks tokenised
-        bleu = BLEU(force=True, tokenize=bleu_tokenizer(target, records))
+        bleu = BLEU(force=True, tokenize=bleu_tokenizer(target, record_version))
         found = bleu.corpus_score([shown[i] for i in here], [[expected[i] for i in here]]).score
         # a perfect score comes out as 100.00000000000004
         exact = exact_match([references[i] for i in here], [outputs[i] for i in here])

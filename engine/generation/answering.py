@@ -29,7 +29,7 @@ def greedy_answers(
     model: Network,
     prompts: Sequence[TokenPrompt],
     *,
-    allowed: int,
+    text_vocab_size: int,
     most: int,
     between: Callable[[], None] = lambda: None,
 ) -> list[Hypothesis]:
@@ -53,23 +53,32 @@ def greedy_answers(
     for rows in groups.values():
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
-            found = _search(model, [prompts[i] for i in some], allowed, most, between=between)
+            found = _search(model, [prompts[i] for i in some], text_vocab_size, most, between=between)
             answers |= {i: best for i, (best,) in zip(some, found, strict=True)}
     return [answers[i] for i in range(len(prompts))]
 
 
-def beam_answers(model: Network, prompt: TokenPrompt, *, allowed: int, most: int, beam: int) -> list[Hypothesis]:
+def beam_answers(
+    model: Network, prompt: TokenPrompt, *, text_vocab_size: int, most: int, beam: int
+) -> list[Hypothesis]:
     """Return the likeliest answers that beam search finds for a prompt, best first; see `greedy_answers`."""
     require_room(model, prompt)
-    return _search(model, [prompt], allowed, most, beam)[0]
+    return _search(model, [prompt], text_vocab_size, most, beam)[0]
 
 
 def sample_answer(
-    model: Network, prompt: TokenPrompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
+    model: Network,
+    prompt: TokenPrompt,
+    how: Sampling,
+    seed: int,
+    *,
+    text_vocab_size: int,
+    most: int,
+    alternatives: int = 0,
 ) -> Iterator[SampledToken]:
     """Sample an answer token by token, or at temperature 0 the greedy one; see `greedy_answers` and `stream_tokens`."""
     context, device = model.config.context_length, next(model.parameters()).device
-    tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed_tokens(prompt, allowed, device)
+    tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed_token_ids(prompt, text_vocab_size, device)
     most = min(most, context - len(prompt.tokens) + 1)
     predictor = _make_predictor(model, [prompt], device)
     yield from stream_tokens(
@@ -99,7 +108,7 @@ def require_room(model: Network, prompt: TokenPrompt) -> None:
 def _search(
     model: Network,
     prompts: Sequence[TokenPrompt],
-    allowed: int,
+    text_vocab_size: int,
     most: int,
     beam: int = 1,
     between: Callable[[], None] = lambda: None,
@@ -110,7 +119,7 @@ def _search(
     sentences = [SentenceBeam(beam, beam, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
         predictor = _make_predictor(model, prompts, device)
-        return beam_search(predictor, pending, sentences, _allowed_tokens(first, allowed, device), between)
+        return beam_search(predictor, pending, sentences, _allowed_token_ids(first, text_vocab_size, device), between)
 
 
 def _make_predictor(model: Network, prompts: Sequence[TokenPrompt], device: torch.device) -> Predictor:
@@ -118,9 +127,9 @@ def _make_predictor(model: Network, prompts: Sequence[TokenPrompt], device: torc
     return Predictor(model, torch.from_numpy(np.stack(sources)).to(device) if sources else None)
 
 
-def _allowed_tokens(prompt: TokenPrompt, text: int, device: torch.device) -> Tensor:
+def _allowed_token_ids(prompt: TokenPrompt, text_vocab_size: int, device: torch.device) -> Tensor:
     """Return (K,) ascending ids that may be written: those of the text, the prompt's marks and its end."""
-    return torch.tensor([*range(text), *prompt.extra_allowed, prompt.end], device=device)
+    return torch.tensor([*range(text_vocab_size), *prompt.extra_allowed, prompt.end], device=device)
 
 
 def answer_questions(
@@ -137,5 +146,5 @@ def answer_questions(
     """
     objective = QuestionAnswer(config, tokenizer.vocab_size)
     prompts = [objective.make_prompt(question) for question in tokenizer.encode_all(questions)]
-    found = greedy_answers(model, prompts, allowed=tokenizer.vocab_size, most=most, between=between)
+    found = greedy_answers(model, prompts, text_vocab_size=tokenizer.vocab_size, most=most, between=between)
     return [" ".join(tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]

@@ -119,7 +119,7 @@ class SentenceBeam:
         return all(worst >= one.log_probability / max(self.penalty(len(one.tokens) + 1), longest) for one in self.live)
 
 
-def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch.device) -> Tensor:
+def allowed_token_ids(vocab_size: int, specials: Specials, text_vocab_size: int, device: torch.device) -> Tensor:
     """Return (K,) ascending ids that may be written: those of the text, which are below `text`, and the end.
     `ValueError`: the model has no token for the end.
     """
@@ -128,10 +128,10 @@ def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch
             "the end token {end} is not among the model's {vocab_size} tokens", end=specials.end, vocab_size=vocab_size
         )
         raise ValueError(problem)
-    return torch.tensor(sorted({*range(text), specials.end} - {specials.pad, specials.start}), device=device)
+    return torch.tensor(sorted({*range(text_vocab_size), specials.end} - {specials.pad, specials.start}), device=device)
 
 
-def top_tokens(logits: Tensor, k: int, allowed: Tensor) -> tuple[Tensor, Tensor]:
+def top_ids_and_log_probabilities(logits: Tensor, k: int, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """Return the k likeliest next tokens of each row, best first, at a tie the lower id first.
 
     (R, V) logits and (K,) ascending ids that may be chosen → (R, k) ids and (R, k) their log probabilities under the
@@ -174,7 +174,7 @@ def beam_search(
 
     def choose(logits: Tensor) -> DecodeStep | None:
         nonlocal owners, active
-        ids, chosen = (part.tolist() for part in top_tokens(logits, k, allowed))
+        ids, chosen = (part.tolist() for part in top_ids_and_log_probabilities(logits, k, allowed))
         extensions = [list(zip(*row, strict=True)) for row in zip(ids, chosen, strict=True)]
         borders = list(accumulate((len(sentence.live) for sentence in active), initial=0))
         moves = [
@@ -206,7 +206,7 @@ def translate_batch(
     n_best: int = 1,
     penalty: Callable[[int], float] = lambda length: 1.0,
     specials: Specials,
-    allowed: int,
+    text_vocab_size: int,
     max_length: Sequence[int],
     between: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
@@ -242,7 +242,7 @@ def translate_batch(
     if source.shape[1] == 0:
         raise ValueError(tr("a source needs at least one token"))
     sentences = [SentenceBeam(beam, n_best, limit, specials.end, penalty) for limit in limits]
-    open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
+    open_ = allowed_token_ids(model.vocab_size, specials, text_vocab_size, source.device)
     with evaluating(model):
         if not model.reads_source:
             return beam_search(Predictor(model), source, sentences, open_, between)

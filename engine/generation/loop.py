@@ -37,7 +37,7 @@ def generate(
     choose: Callable[[Tensor], C | None],
     *,
     context: int,
-    restarts: bool = False,
+    restart_when_full: bool = False,
     between: Callable[[], None] = lambda: None,
 ) -> Iterator[C]:
     """Yield the choices after prompts (B, T) of equal length: at most `length` steps, one token per row and step.
@@ -55,7 +55,7 @@ def generate(
     for _ in range(length):
         between()
         full = predictor.cache.length + pending.shape[1] > context
-        if full and not restarts:
+        if full and not restart_when_full:
             return
         if full:
             pending = torch.cat(tuple(recent), dim=1)

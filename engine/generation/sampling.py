@@ -74,7 +74,7 @@ class SampledToken:
     alternatives: "tuple[SampledToken, ...]" = ()
 
 
-def _candidates(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
+def _candidate_probabilities(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
     """(B, V) → (B, K) probabilities that sum to 1, and the tokens they belong to where those are not 0 … K − 1."""
     scores = logits.float()
     if how.temperature == 0.0:
@@ -105,25 +105,25 @@ def _running_sum(probabilities: Tensor) -> Tensor:
 
 def distribution(logits: Tensor, how: Sampling) -> Tensor:
     """Return the distribution drawn from: (B, V) logits → (B, V) fp32 that sum to 1; at temperature 0 one-hot."""
-    probabilities, tokens = _candidates(logits, how)
+    probabilities, tokens = _candidate_probabilities(logits, how)
     if tokens is None:
         tokens = torch.arange(probabilities.shape[1], device=logits.device).expand_as(probabilities)
     return torch.zeros_like(logits, dtype=torch.float32).scatter_(1, tokens, probabilities)
 
 
 def sample_step(
-    logits: Tensor, how: Sampling, chances: Tensor, allowed: Tensor | None = None, alternatives: int = 0
+    logits: Tensor, how: Sampling, uniforms: Tensor, allowed: Tensor | None = None, alternatives: int = 0
 ) -> SampledStep:
     """Draw a token for each row of `logits` (B, V): the first candidate where the summed probability reaches the row's
     chance, (B, 1) uniform in (0, 1]. `allowed` and `alternatives` as in `stream_batch`.
     """
     open_ = logits if allowed is None else logits[:, allowed]
-    probabilities, places = _candidates(open_, how)
+    probabilities, places = _candidate_probabilities(open_, how)
     if probabilities.shape[1] == 1:
-        chosen = torch.zeros_like(chances, dtype=torch.long)
+        chosen = torch.zeros_like(uniforms, dtype=torch.long)
     else:
         reached = _running_sum(probabilities)
-        chosen = torch.searchsorted(reached, chances * reached[:, -1:])
+        chosen = torch.searchsorted(reached, uniforms * reached[:, -1:])
     chance = probabilities.gather(1, chosen)
     tokens = chosen if places is None else places.gather(1, chosen)
     belief, likeliest = logits.softmax(-1), None
@@ -158,7 +158,7 @@ def stream_batch(
     def choose(logits: Tensor) -> SampledStep:
         return sample_step(logits.float(), how, next(chances), allowed, alternatives)
 
-    return generate(predictor, prompts, length, choose, context=context, restarts=how.overflow == "restart")
+    return generate(predictor, prompts, length, choose, context=context, restart_when_full=how.overflow == "restart")
 
 
 def stream_tokens(

@@ -62,7 +62,7 @@ def text_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tenso
     if sees_ahead(config.model):
         raise InputError(tr("surprise: this model sees the character it has to predict, so nothing can surprise it"))
     if model.reads_source:
-        return _target_surprise(model, config, vocab_size, ids, alternatives)
+        return _surprise_given_source(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
         raise InputError(tr("surprise: the text needs at least two characters, as nothing comes before the first"))
     context = config.model.context_length
@@ -76,9 +76,11 @@ def text_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tenso
     return Surprise(tuple(found), (), context, stride)
 
 
-def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int) -> Surprise:
+def _surprise_given_source(
+    model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int
+) -> Surprise:
     """Score the target that the objective makes of a text, given its source."""
-    (least, most), source = config.task.surprise_lengths(config), config.model.source_tokens
+    (least, most), source = config.task.surprise_length_range(config), config.model.source_tokens
     if not least <= ids.numel() <= most:
         what = (
             tr("a source of {source} characters and a continuation", source=source) if most > source else tr("a source")
@@ -134,12 +136,12 @@ def answer_surprise(
 
 
 def _score_targets(
-    model: Network, tokens: Tensor, asked: Tensor, source: Tensor | None, vocab_size: int, alternatives: int
+    model: Network, tokens: Tensor, targets: Tensor, source: Tensor | None, vocab_size: int, alternatives: int
 ) -> list[TokenSurprise]:
     """(T,) tokens are read, perhaps after a source (S,); the last of them predict those that are asked (≤ T,)."""
     with evaluating(model):
         logits = model.logits(tokens[None], None if source is None else source[None])
-        return _token_surprises(logits[0, -asked.numel() :], asked, vocab_size, alternatives)
+        return _token_surprises(logits[0, -targets.numel() :], targets, vocab_size, alternatives)
 
 
 def _token_surprises(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[TokenSurprise]:

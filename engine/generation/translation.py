@@ -104,7 +104,7 @@ class Translator:
                     n_best=n_best,
                     penalty=penalty,
                     specials=self.special.target,
-                    allowed=self.tokenizer.vocab_size,
+                    text_vocab_size=self.tokenizer.vocab_size,
                     max_length=[min(self.max_length(len(sources[i]) + 1), most) for i in rows],
                     between=between,
                 )
@@ -118,10 +118,10 @@ class Translator:
         cross-attention, gives none. Raise `InputError` as `encode` does, or if a probability is not finite.
         """
         prompt, decoder, size = self.prompt(sentence), self.tokenizer.target.decoder(), self.tokenizer.vocab_size
-        most = self.max_length(len(prompt.input_tokens))
+        most = self.max_length(len(prompt.source_or_tokens))
         looking = record_cross_attention(self.model) if self.model.reads_source else nullcontext(list[Tensor]())
         with evaluating(self.model), looking as weights:
-            for one in sample_answer(self.model, prompt, Sampling(0.0), 0, allowed=size, most=most):
+            for one in sample_answer(self.model, prompt, Sampling(0.0), 0, text_vocab_size=size, most=most):
                 if not math.isfinite(one.probability):
                     raise InputError(NO_NUMBERS)
                 looked = weights[-1][0].mean(0)[-1].float().tolist() if weights else ()
@@ -147,7 +147,7 @@ class Translator:
 
     def _truncate(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         positions = self.model.stacks[0].positions.longest
-        source = source[: self.config.task.longest_source(self.config)]
+        source = source[: self.config.task.source_truncation_length(self.config)]
         if not self.model.reads_source:
             positions = self.config.model.context_length
         return source if positions is None else source[: positions - 1]

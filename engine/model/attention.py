@@ -41,7 +41,7 @@ class AttentionCall:
     @property
     def needs_explicit_weights(self) -> bool:
         """Whether the weights are more than a softmax of q·k + bias."""
-        return self.softmax is not None or type(self.scheme).content is not PositionScheme.content
+        return self.softmax is not None or type(self.scheme).content_bias is not PositionScheme.content_bias
 
     @property
     def scale(self) -> float:
@@ -91,7 +91,7 @@ def attention_weights(call: AttentionCall) -> Tensor:
     """
     q, k, q_pos, k_pos = call.q, call.k, call.q_at.index, call.k_at.index
     scores = q @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
-    content = call.scheme.content(q, k, q_pos, k_pos)
+    content = call.scheme.content_bias(q, k, q_pos, k_pos)
     if content is not None:
         scores = scores + content
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale
@@ -155,7 +155,7 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _sdpa_why_not(call: AttentionCall) -> str | None:
-    if type(call.scheme).content is not PositionScheme.content:
+    if type(call.scheme).content_bias is not PositionScheme.content_bias:
         return tr("the fused kernel does not support position schemes whose terms depend on queries and keys")
     capped = call.softmax is not None and call.softmax.cap > 0.0
     return tr("the fused kernel does not support a cap on scores") if capped else None
@@ -181,7 +181,7 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
         return tr("some queries may have no visible key; only the reference and the fused kernel handle that")
-    if type(call.scheme).content is not PositionScheme.content:
+    if type(call.scheme).content_bias is not PositionScheme.content_bias:
         return tr("this kernel does not support position schemes whose terms depend on queries and keys")
     return None
 
@@ -260,7 +260,7 @@ def _banded(call: AttentionCall, v: Tensor) -> Tensor:
     causal mask, the start of the next.
     """
     if call.needs_explicit_weights:
-        return _banded_texts(call, v)
+        return _banded_as_separate_texts(call, v)
     q, at = call.q, call.q_at
     bands = Bands.from_visibility(q.shape[2], call.visibility)
     # all blocks look the same but the first, whose band starts before the text
@@ -326,7 +326,7 @@ class _Banded(torch.autograd.Function):
         return d_queries, d_keys, d_values, d_added, None, None, None, None
 
 
-def _banded_texts(call: AttentionCall, v: Tensor) -> Tensor:
+def _banded_as_separate_texts(call: AttentionCall, v: Tensor) -> Tensor:
     """Treat each block and its band as a separate text, for weights that are more than a softmax of q·k + bias."""
     batch, heads, time, _ = call.q.shape
     bands = Bands.from_visibility(time, call.visibility)
@@ -365,7 +365,7 @@ BACKENDS: tuple[Backend, ...] = (
     Backend(
         "banded",
         _banded_why_not,
-        lambda call: call.visibility.is_narrow(call.q.shape[2], cpu=call.q.device.type == "cpu"),
+        lambda call: call.visibility.is_band_faster(call.q.shape[2], cpu=call.q.device.type == "cpu"),
         _banded,
     ),
     Backend("dense", _dense_why_not, _dense_is_faster, _dense),

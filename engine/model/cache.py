@@ -44,7 +44,7 @@ class KeyValueCache(LayerState):
     def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
         """Append new, rotated keys and values (B, H, T, Dh); return all of them with their positions."""
         length, heads = self.length, k.shape[1]
-        known = self._place(at)
+        known = self._append_positions(at)
         buffer = self._buffer_for(k, heads)
         self.length = stop = length + k.shape[2]
         buffer[:, :heads, length:stop] = k
@@ -64,7 +64,7 @@ class KeyValueCache(LayerState):
         self._forget(1)
         return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
 
-    def _place(self, at: Positions) -> Positions:
+    def _append_positions(self, at: Positions) -> Positions:
         """Store the positions of new tokens; return all positions."""
         stop, first = self.length + at.length, self.length == 0
         follows = self._start is not None and at.start == self._start + self.length

@@ -42,7 +42,7 @@ class Predictor:
         """Forget the texts; make room for about `capacity` tokens of new ones."""
         with torch.inference_mode():
             self.cache = self.model.new_cache(capacity, *self._source)
-        self._steps = _FastDecoder(self.model, self.cache, capacity) if has_simple_steps(self.model) else None
+        self._steps = _FastDecoder(self.model, self.cache, capacity) if supports_fast_decoding(self.model) else None
 
     def feed(self, tokens: Tensor) -> Tensor:
         """(B, T) new tokens → (B, V) logits of the next; `ValueError` for a position past the learned table."""
@@ -51,11 +51,11 @@ class Predictor:
         return self.model.next_logits(tokens, self.cache)
 
 
-def has_simple_steps(model: Network) -> bool:
+def supports_fast_decoding(model: Network) -> bool:
     """Return whether a step runs one stack whose layers all have simple steps."""
     parts = [layer.get_submodule("attention") for layer in model.stacks[-1].layers]
     alone = model.has_cache and not model.reads_source and not model.training
-    return alone and all(isinstance(part, SoftmaxSelfAttention) and part.has_simple_steps for part in parts)
+    return alone and all(isinstance(part, SoftmaxSelfAttention) and part.supports_fast_decoding for part in parts)
 
 
 class _FastDecoder:
@@ -131,7 +131,7 @@ class _FastDecoder:
         project, output = _linear(part.query_key_value, self._long), _linear(part.output, self._long)
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
-        softmax, shapes, turns = part.softmax, part.normalizes_heads, part.rotates_heads
+        softmax, shapes, turns = part.softmax, part.normalizes_or_mixes_values, part.rotates_or_normalizes_heads
         scale = width**-0.5 if scheme.scale is None else scheme.scale
         shared_keys = part.widths[1] != part.widths[0]
         reading = self._reading
@@ -140,7 +140,7 @@ class _FastDecoder:
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
             if shapes:
                 q, k, v = torch.split(heads, [n_heads, turned - n_heads, turned - n_heads], dim=1)
-                heads = torch.cat(part.normalized(q, k, v, reading), dim=1)
+                heads = torch.cat(part.normalized_with_mixed_values(q, k, v, reading), dim=1)
             if turns:
                 heads = torch.cat((part.rotated(heads[:, :turned], reading.positions.index), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
@@ -158,7 +158,7 @@ class _FastDecoder:
         return attend
 
 
-def _linear(part: nn.Linear, long: bool) -> TensorFunction:
+def _linear(part: nn.Linear, worth_transposing: bool) -> TensorFunction:
     """Return a linear map. On a CPU, weights are laid out at the first call as the product reads them fastest: see
     `_one_row`; for several rows, packed for oneDNN.
 
@@ -175,7 +175,7 @@ def _linear(part: nn.Linear, long: bool) -> TensorFunction:
         nonlocal alone, packed
         if x.shape[0] == 1:
             if alone is None:  # a beam may end with one row: too late to transpose
-                alone = _one_row(weight, bias, transposes=long and packed is None)
+                alone = _one_row(weight, bias, transposes=worth_transposing and packed is None)
             return alone(x)
         if packed is None:
             packed = pack(weight, x.shape[0])

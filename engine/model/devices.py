@@ -108,7 +108,7 @@ def device_load(device: torch.device) -> float | None:
     return psutil.cpu_percent(interval=None) / 100.0
 
 
-def processor_name() -> str:
+def processor_description() -> str:
     """Return what decides the bits of a sum on the CPU: architecture, instruction set and, on Linux, the model.
 
     Two processors with the same instruction set may still be given different kernels.
@@ -130,7 +130,7 @@ def environment(device: torch.device, config: RunConfig, attempt: int, ranks: in
         host=socket.gethostname(),
         python=platform.python_version(),
         platform=platform.platform(),
-        processor=processor_name(),
+        processor=processor_description(),
         versions={"torch": str(torch.__version__), "numpy": numpy.__version__},
         device=device_name(device),
         threads=config.train.threads or 1,

@@ -85,18 +85,20 @@ class SelfAttention(nn.Module, ABC):
             self.value_mix.fill_(0.5)
 
     @property
-    def normalizes_heads(self) -> bool:
-        """Whether `normalized` does anything."""
+    def normalizes_or_mixes_values(self) -> bool:
+        """Whether `normalized_with_mixed_values` does anything."""
         return self.mixes or isinstance(self.query_norm, HeadNorm)
 
-    def normalized(self, q: Tensor, k: Tensor, v: Tensor, reading: ForwardContext) -> tuple[Tensor, Tensor, Tensor]:
+    def normalized_with_mixed_values(
+        self, q: Tensor, k: Tensor, v: Tensor, reading: ForwardContext
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh) with QK norm and value mixing, unrotated."""
         if self.mixes:
             v = self.mix_first_values(v, reading.shared)
         return self.query_norm(q), self.key_norm(k), v
 
     @property
-    def rotates_heads(self) -> bool:
+    def rotates_or_normalizes_heads(self) -> bool:
         """Whether `rotated` does anything."""
         return type(self.scheme).rotate is not PositionScheme.rotate or isinstance(self.rotated_norm, HeadNorm)
 
@@ -121,7 +123,7 @@ class SelfAttention(nn.Module, ABC):
         """(B, T, D) → (B, T, D); with a state, also over everything in it."""
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
         q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
-        q, k, v = self.normalized(q, k, v, reading)
+        q, k, v = self.normalized_with_mixed_values(q, k, v, reading)
         mixed = self.attend(q, k, v, reading.positions, state).transpose(1, 2).reshape(x.shape)
         output: Tensor = self.output_dropout(self.output(self.apply_gate(mixed, x)))
         return output
@@ -149,9 +151,9 @@ class SoftmaxSelfAttention(SelfAttention):
         self.softmax = Softmax.from_config(model)
 
     @property
-    def has_simple_steps(self) -> bool:
+    def supports_fast_decoding(self) -> bool:
         """Whether a new token needs only the keys in its window, and a bias by distance."""
-        plain = type(self.scheme).content is PositionScheme.content and self.scheme.bias_by_distance
+        plain = type(self.scheme).content_bias is PositionScheme.content_bias and self.scheme.bias_by_distance
         return plain and not self.visibility.has_gaps and self.backend in ("auto", "sdpa")
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:

@@ -25,7 +25,7 @@ ZERO_MODULES: dict[str, tuple[str, ...]] = {
 FUSED_PROJECTIONS: dict[str, Callable[[ModelConfig], list[int]]] = {
     "query_key_value.weight": lambda model: [model.d_model, model.kv_width, model.kv_width],
     "key_value.weight": lambda model: [model.kv_width, model.kv_width],
-    "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expansion // model.d_ff),
+    "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expanded_width // model.d_ff),
 }
 
 

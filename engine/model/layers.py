@@ -128,9 +128,9 @@ class ShortConvolution(nn.Module):
         return found
 
 
-def make_output_modules(model: ModelConfig, depth: float) -> nn.Sequential:
-    """Return what is applied to a sublayer's output before it is added to the residual stream; often nothing. `depth`
-    is the layer's relative depth, up to 1.
+def make_sublayer_output_modules(model: ModelConfig, relative_depth: float) -> nn.Sequential:
+    """Return what is applied to a sublayer's output before it is added to the residual stream; often nothing. The
+    depth is that of the layer, up to 1.
     """
     steps: dict[str, nn.Module] = {}
     if model.norm_placement == "sandwich":
@@ -138,7 +138,7 @@ def make_output_modules(model: ModelConfig, depth: float) -> nn.Sequential:
     if model.layer_scale:
         steps["scale"] = LayerScale(model.d_model, model.layer_scale)
     if model.layer_drop:  # a rate that grows with depth (Huang et al. 2016, eq. 4)
-        steps["drop"] = RowDropout(model.layer_drop * depth)
+        steps["drop"] = RowDropout(model.layer_drop * relative_depth)
     return nn.Sequential(OrderedDict(steps))
 
 
@@ -148,7 +148,7 @@ class FeedForward(nn.Module):
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
         self.activation = ACTIVATION_FUNCTIONS[model.activation]
-        self.expand = nn.Linear(model.d_model, model.ff_expansion, bias=model.bias)
+        self.expand = nn.Linear(model.d_model, model.ff_expanded_width, bias=model.bias)
         self.hidden_dropout = Dropout(model.ff_dropout)
         self.output = nn.Linear(model.d_ff, model.d_model, bias=model.bias)
         self.output_dropout = Dropout(model.dropout)
@@ -187,18 +187,18 @@ class Layer(nn.Module):
             for part in ("attention", "feed-forward")
         )
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme, i)
-        self.attention_after = make_output_modules(model, (i + 1) / n)
+        self.attention_after = make_sublayer_output_modules(model, (i + 1) / n)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
-        self.cross_attention_after = make_output_modules(model, (i + 1) / n) if over_source else nn.Identity()
+        self.cross_attention_after = make_sublayer_output_modules(model, (i + 1) / n) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
-        self.feed_forward_after = make_output_modules(model, (i + 1) / n)
+        self.feed_forward_after = make_sublayer_output_modules(model, (i + 1) / n)
 
     def forward(
         self,
         x: Tensor,
-        reading: ForwardContext,
+        context: ForwardContext,
         state: LayerState | None = None,
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
@@ -206,13 +206,13 @@ class Layer(nn.Module):
 
         def attended(y: Tensor) -> Tensor:
             if self.attention_conv is not None:
-                y = self.attention_conv(y, reading.positions, state)
-            output: Tensor = self.attention_after(self.attention(y, reading, state))
+                y = self.attention_conv(y, context.positions, state)
+            output: Tensor = self.attention_after(self.attention(y, context, state))
             return output
 
         def fed(y: Tensor) -> Tensor:
             if self.feed_forward_conv is not None:
-                y = self.feed_forward_conv(y, reading.positions, state)
+                y = self.feed_forward_conv(y, context.positions, state)
             output: Tensor = self.feed_forward_after(self.feed_forward(y))
             return output
 
@@ -220,15 +220,15 @@ class Layer(nn.Module):
         across = None
         if self.cross_attention is not None:
             norm, cross, end = self.cross_attention_norm, self.cross_attention, self.cross_attention_after
-            across = Branch(norm, lambda y: end(cross(y, reading.positions, source, reading.source_at)))
-        return self.join_branches(x, reading, attend, feed, across)
+            across = Branch(norm, lambda y: end(cross(y, context.positions, source, context.source_at)))
+        return self.join_branches(x, context, attend, feed, across)
 
     def join_branches(
-        self, x: Tensor, reading: ForwardContext, attend: Branch, feed: Branch, across: Branch | None = None
+        self, x: Tensor, context: ForwardContext, attend: Branch, feed: Branch, across: Branch | None = None
     ) -> Tensor:
         """Join a layer's branches, in training and in decoding: (B, T, D) → (B, T, D)."""
         if self.mix is not None:
-            x = self.mix(x, reading.embedded)
+            x = self.mix(x, context.embedded)
         start, x = x, self.add_residual(x, attend)
         if self.parallel:
             return x + feed.sublayer(feed.norm(start))

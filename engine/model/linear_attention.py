@@ -88,7 +88,7 @@ def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, 
     return torch.where(total > 0, products / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
 
 
-def _causal_sums(
+def _causal_numerators_and_denominators(
     plain_q: Tensor, plain_k: Tensor, turned_q: Tensor, turned_k: Tensor, v: Tensor, state: LinearState | None
 ) -> tuple[Tensor, Tensor]:
     """Return numerators (B, H, T, Dh) and denominators (B, H, T, 1) over all keys up to each query, and in `state`."""
@@ -147,7 +147,7 @@ def linear_attention(
         plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
         values = v.to(plain_q.dtype)
         if causal:
-            mixed, total = _causal_sums(plain_q, plain_k, turned_q, turned_k, values, state)
+            mixed, total = _causal_numerators_and_denominators(plain_q, plain_k, turned_q, turned_k, values, state)
         else:
             mixed = turned_q @ (turned_k.transpose(-2, -1) @ values)
             total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)

@@ -22,10 +22,10 @@ def chosen_precision(train: TrainConfig, device: torch.device) -> str:
     """Return what `precision` means on this device: "auto" takes bf16 on a GPU that has it, and fp32 elsewhere."""
     if train.precision != "auto":
         return train.precision
-    return "bf16" if has_bf16(device) else "fp32"
+    return "bf16" if is_gpu_with_bf16(device) else "fp32"
 
 
-def has_bf16(device: torch.device) -> bool:
+def is_gpu_with_bf16(device: torch.device) -> bool:
     """Return whether a device is a GPU with native bf16; older ones only emulate it, slower than fp32."""
     if device.type != "cuda":
         return False
@@ -33,7 +33,7 @@ def has_bf16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
-def bf16_slowdown(config: RunConfig) -> float:
+def measure_bf16_slowdown(config: RunConfig) -> float:
     """Return the time of a matrix product in bf16 divided by that in fp32 on this CPU; measuring it takes 0.2 s.
 
     Without instructions for bf16, it may be large. The product is a feed-forward layer's.
@@ -61,7 +61,7 @@ def compiles_step(config: RunConfig, device: torch.device) -> bool:
     """
     if config.train.compile != "auto":
         return config.train.compile == "always"
-    alike = not config.trains_on_rows and config.model.attentions == ["global"]
+    alike = not config.trains_on_rows and config.model.distinct_attentions == ["global"]
     if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
         return False
     return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS
@@ -69,7 +69,7 @@ def compiles_step(config: RunConfig, device: torch.device) -> bool:
 
 def records_graphs(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's passes and its update are recorded as CUDA graphs, unless the step is compiled."""
-    return device.type == "cuda" and size.has_identical_passes(config)
+    return device.type == "cuda" and size.supports_cuda_graphs(config)
 
 
 def make_repeatable(device: torch.device) -> None:

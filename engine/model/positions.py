@@ -60,7 +60,7 @@ class PositionScheme(nn.Module):
     """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     @property
-    def distance_table(self) -> "PositionScheme | None":
+    def distance_embedding(self) -> "PositionScheme | None":
         """The table over distances that `content` multiplies queries by; None if it has none that can be drawn."""
         return None
 
@@ -79,7 +79,7 @@ class PositionScheme(nn.Module):
         """Return the term added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         return None
 
-    def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+    def content_bias(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
         """Return the term added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
         return None
 
@@ -98,7 +98,7 @@ class Sinusoidal(PositionScheme):
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
 
 
-def make_embedding(rows: int, columns: int) -> nn.Embedding:
+def make_zero_embedding(rows: int, columns: int) -> nn.Embedding:
     """Return a table (rows, columns) that `initialise` will fill.
 
     For a network on the meta device, torch's own initialisation imports its compiler, which takes over a second.
@@ -112,7 +112,7 @@ class Learned(PositionScheme):
     def __init__(self, longest: int, d_model: int) -> None:
         super().__init__()
         self.longest = longest
-        self.table = make_embedding(longest, d_model)
+        self.table = make_zero_embedding(longest, d_model)
 
     def embed(self, pos: Tensor) -> Tensor:
         """An empty slot (−1) takes row 0, which is never seen."""
@@ -199,11 +199,11 @@ class Relative(PositionScheme):
     def __init__(self, n_heads: int, max_distance: int) -> None:
         super().__init__()
         self.max_distance = max_distance
-        self.table = make_embedding(2 * max_distance + 1, n_heads)
+        self.table = make_zero_embedding(2 * max_distance + 1, n_heads)
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         far = self.max_distance
-        values: Tensor = self.table(distances(q_pos, k_pos).clamp(-far, far) + far)
+        values: Tensor = self.table(key_minus_query(q_pos, k_pos).clamp(-far, far) + far)
         return values.permute(0, 3, 1, 2)
 
 
@@ -222,7 +222,7 @@ class Alibi(PositionScheme):
         self.slopes.copy_(torch.tensor(alibi_slopes(self.slopes.numel()), dtype=torch.float32))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        return -self.slopes[:, None, None] * distances(q_pos, k_pos)[:, None].abs()
+        return -self.slopes[:, None, None] * key_minus_query(q_pos, k_pos)[:, None].abs()
 
 
 def alibi_slopes(n_heads: int) -> list[float]:
@@ -248,7 +248,7 @@ class T5(PositionScheme):
     def __init__(self, n_heads: int, n_buckets: int, max_distance: int, *, causal: bool) -> None:
         super().__init__()
         self.n_buckets, self.max_distance, self.causal = n_buckets, max_distance, causal
-        self.table = make_embedding(n_buckets, n_heads)
+        self.table = make_zero_embedding(n_buckets, n_heads)
 
     def bucket(self, distance: Tensor) -> Tensor:
         n_buckets, back = self.n_buckets, -distance
@@ -265,7 +265,7 @@ class T5(PositionScheme):
         return first + torch.where(back < exact, back, far.clamp(max=n_buckets - 1))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        values: Tensor = self.table(self.bucket(distances(q_pos, k_pos)))
+        values: Tensor = self.table(self.bucket(key_minus_query(q_pos, k_pos)))
         return values.permute(0, 3, 1, 2)
 
 
@@ -286,13 +286,13 @@ class TransformerXL(PositionScheme):
         self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
 
     @property
-    def distance_table(self) -> PositionScheme:
+    def distance_embedding(self) -> PositionScheme:
         return self.sinusoid
 
-    def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+    def content_bias(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
-        apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
+        apart = torch.where(somewhere, -key_minus_query(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
         # The shapes alone give the distances, so the host need not wait for the device: the queries are the
         # last keys or, if they see both ways, the middle ones.
         ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
@@ -305,7 +305,7 @@ class TransformerXL(PositionScheme):
         return by_distance.gather(-1, index) + about_key
 
 
-def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
+def key_minus_query(q_pos: Tensor, k_pos: Tensor) -> Tensor:
     """k − q: (N, Tq), (N, Tk) → (N, Tq, Tk); positive where the key comes after the query."""
     return k_pos[:, None, :] - q_pos[:, :, None]
 

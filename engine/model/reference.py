@@ -99,13 +99,13 @@ class ReferenceNetwork:
         if self.model.norm == "none":
             return x
         if self.model.norm == "rms":
-            return self._rms(x) * self.weights[f"{name}.weight"]
+            return self._divide_by_rms(x) * self.weights[f"{name}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         scaled = centred / (centred.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
         bias = self.weights.get(f"{name}.bias")
         return scaled * self.weights[f"{name}.weight"] + (0.0 if bias is None else bias)
 
-    def _rms(self, x: Tensor) -> Tensor:
+    def _divide_by_rms(self, x: Tensor) -> Tensor:
         return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
@@ -119,16 +119,16 @@ class ReferenceNetwork:
             return self._linear(f"{name}output", ACTIVATIONS[GATES[activation]](gate) * value)
         return self._linear(f"{name}output", ACTIVATIONS[activation](hidden))
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_and_repeat_heads(self, x: Tensor) -> Tensor:
         """(B, T, heads · Dh) → (B, H, T, Dh); shared key and value heads serve H / Hkv queries in a row."""
         heads = x.view(*x.shape[:-1], -1, self.model.head_width).transpose(1, 2)
         shared = torch.arange(self.model.n_heads, device=x.device) * heads.shape[1] // self.model.n_heads
         return heads.index_select(1, shared)
 
     def _cross(self, name: str, x: Tensor, memory: Tensor) -> Tensor:
-        q = self._heads(self._linear(f"{name}query", x))
+        q = self._split_and_repeat_heads(self._linear(f"{name}query", x))
         both = self._linear(f"{name}key_value", memory)
-        k, v = (self._heads(part) for part in torch.split(both, self.model.kv_width, dim=-1))
+        k, v = (self._split_and_repeat_heads(part) for part in torch.split(both, self.model.kv_width, dim=-1))
         weights = (q @ k.transpose(2, 3) / math.sqrt(self.model.head_width)).softmax(-1)
         return self._linear(f"{name}output", (weights @ v).transpose(1, 2).flatten(2))
 
@@ -136,10 +136,10 @@ class ReferenceNetwork:
         model = self.model
         all_three = self._linear(f"{name}query_key_value", x)
         widths = [model.d_model, model.kv_width, model.kv_width]
-        q, k, v = (self._heads(part) for part in torch.split(all_three, widths, dim=-1))
+        q, k, v = (self._split_and_repeat_heads(part) for part in torch.split(all_three, widths, dim=-1))
         if model.qk_norm == "before":
-            q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
-            k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
+            q = self._divide_by_rms(q) * self.weights[f"{name}query_norm.weight"]
+            k = self._divide_by_rms(k) * self.weights[f"{name}key_norm.weight"]
         if "layers.0." in name:
             self.first_values[:] = [v]
         elif model.value_mix:
@@ -176,7 +176,7 @@ class ReferenceNetwork:
         if model.position == "rope":
             q, k = (self._rope(part, time) for part in (q, k))
         if model.qk_norm == "after":
-            q, k = self._rms(q), self._rms(k)
+            q, k = self._divide_by_rms(q), self._divide_by_rms(k)
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
             # Each distance once: (T, T, D) would not fit in memory for long texts.
@@ -189,11 +189,11 @@ class ReferenceNetwork:
             return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
         if model.position == "t5":
             bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
-            return self._capped(scores) + self._of_positions(name)[bucket].permute(2, 0, 1)
+            return self._capped(scores) + self._position_weight(name)[bucket].permute(2, 0, 1)
         scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
-            scores = scores + self._of_positions(name)[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
+            scores = scores + self._position_weight(name)[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
         if model.position == "alibi":
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
             scores = scores - slopes[:, None, None] * apart.abs()
@@ -203,7 +203,7 @@ class ReferenceNetwork:
         cap = self.model.score_cap
         return torch.tanh(scores / cap) * cap if cap else scores
 
-    def _of_positions(self, name: str, part: str = "table.weight") -> Tensor:
+    def _position_weight(self, name: str, part: str = "table.weight") -> Tensor:
         """A weight of a learned bias, such as its table, one for all layers that have it."""
         stack = name.partition("layers.")[0]
         own = self.weights.get(f"{stack}layer_positions.{self.model.position}.{part}")
@@ -223,10 +223,10 @@ class ReferenceNetwork:
         width = self.model.rope_width
         if width < x.shape[-1]:
             still, x = x[..., width:], x[..., :width]
-            return torch.cat((self._rotate(x, time), still), dim=-1)
-        return self._rotate(x, time)
+            return torch.cat((self._rotate_all_features(x, time), still), dim=-1)
+        return self._rotate_all_features(x, time)
 
-    def _rotate(self, x: Tensor, time: Tensor) -> Tensor:
+    def _rotate_all_features(self, x: Tensor, time: Tensor) -> Tensor:
         """RoPE as complex numbers: feature pair i times e^(i · t · base^(−2i / Dh))."""
         width = x.shape[-1]
         rates = self.model.rope_base ** (-2.0 * torch.arange(width // 2, dtype=torch.float64, device=x.device) / width)

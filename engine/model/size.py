@@ -34,12 +34,12 @@ def training_kernel(
         return Kernel("chunked", -(-length // chunk), chunk, chunk)
     see, wanted, able = self_attention(model, causal=causal), model.backend, ATTENTIONS[model.attention].backends
     reach = see.reach(1) if "banded" in able else None
-    if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_narrow(length, cpu=not gpu))):
+    if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_band_faster(length, cpu=not gpu))):
         before = min(reach, length - 1)
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
-    fused = fused_support(model)
+    fused = fused_kernel_support(model)
     if wanted == "reference" or position.acts_on == "content" or "sdpa" not in able:
         name = "reference"
     elif wanted == "dense" or (wanted == "auto" and (dropped or fused != "as it is") and not padded and not gpu):
@@ -54,7 +54,7 @@ def training_kernel(
     return Kernel(name, 1, length, length)
 
 
-def fused_support(model: ModelConfig) -> str:
+def fused_kernel_support(model: ModelConfig) -> str:
     """Return how torch's fused kernel supports the active parts: the least of theirs; see `Part.fused_support`."""
     found = {row.fused_support for row in active_parts(model).values()}
     return next((how for how in ("no", "in the mask") if how in found), "as it is")
@@ -70,7 +70,7 @@ def stacks(model: ModelConfig) -> list[StackShape]:
 def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     """Count parameters by component; the sum is exact. `model.vocab_size` overrides `vocab_size`."""
     vocab = model.vocab_size or vocab_size
-    d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expansion, int(model.bias)
+    d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expanded_width, int(model.bias)
     joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output projections
     attention = d * joined + bias * joined
     norm = NORMS[model.norm].parameters(model)
@@ -111,23 +111,23 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
     return sum(parameters(model, vocab_size).values())
 
 
-def matrix_parameters(model: ModelConfig) -> int:
+def layer_matrix_parameters(model: ModelConfig) -> int:
     """Count the weights of the layers' matrices, without optional parts."""
     d, found = model.d_model, 0
     for stack in stacks(model):
         attention = d * (2 * d + 2 * model.kv_width)
-        found += stack.layers * (attention * (1 + stack.over_source) + d * (model.ff_expansion + model.d_ff))
+        found += stack.layers * (attention * (1 + stack.over_source) + d * (model.ff_expanded_width + model.d_ff))
     return found
 
 
 def optimizer_state_numbers(config: RunConfig, vocab_size: int) -> int:
     """Return how many numbers are kept between steps besides the weights: the optimizer's moments, a moving average."""
     of_matrices, of_others = OPTIMIZERS[config.optimizer.kind].moments(config.optimizer)
-    matrices, everything = matrix_parameters(config.model), parameter_count(config.model, vocab_size)
+    matrices, everything = layer_matrix_parameters(config.model), parameter_count(config.model, vocab_size)
     return of_matrices * matrices + of_others * (everything - matrices) + (everything if config.train.ema else 0)
 
 
-def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
+def training_flops_per_token(model: ModelConfig, vocab_size: int, batch_rows: int = 1) -> int:
     """Return the floating-point operations to train on one token, in the products of a forward and backward pass.
 
     Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused kernel
@@ -140,11 +140,11 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     once, products = 0.0, float(logit_count(model, vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
-        linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
+        linear = d * (2 * d + 2 * kv) + d * model.ff_expanded_width + model.d_ff * d
         mixing = 0
         for layer, places in model.layer_kinds(stack.layers):
             position, kernel = POSITIONS[layer.position], training_kernel(layer, stack.causal, length)
-            queries = kernel.filled * _multiply_adds_per_query(layer, stack.causal, kernel)
+            queries = kernel.padded_length * _multiply_adds_per_query(layer, stack.causal, kernel)
             parts = length * sum(row.multiply_adds(layer) for row in active_parts(layer).values())
             mixing += len(places) * (queries + position.multiply_adds(layer, kernel) + parts)
             once += len(places) * position.shared_multiply_adds(layer, kernel)
@@ -153,7 +153,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
         products += stack.layers * (length * linear + across) + mixing
     # The inputs of what is computed once need no gradient (sinusoids, for example): one forward pass is saved.
-    return round((3 * 2 * products + 2 * 2 * once / rows) / target)
+    return round((3 * 2 * products + 2 * 2 * once / batch_rows) / target)
 
 
 def _multiply_adds_per_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
@@ -212,19 +212,21 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     state = (STATE_COPIES + sums) * parameters + optimizer_state_numbers(config, vocab_size)
     logits = shape.rows * shape.target * logit_count(config.model, vocab_size)
     logits *= LOGIT_COPIES + (Z_LOSS_COPIES if config.objective.z_loss else 0)
-    activations = saved_activations(config, shape, gpu=gpu) + max(logits, WORKING_TENSORS * _widest(config, shape, gpu))
-    workspaces = WORKSPACES[has_identical_passes(config)] if gpu else 0
+    activations = saved_activation_numbers(config, shape, gpu=gpu) + max(
+        logits, WORKING_TENSORS * _largest_tensor_numbers(config, shape, gpu)
+    )
+    workspaces = WORKSPACES[supports_cuda_graphs(config)] if gpu else 0
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations)) + workspaces
 
 
-def has_identical_passes(config: RunConfig) -> bool:
+def supports_cuda_graphs(config: RunConfig) -> bool:
     """Whether all passes of a training run launch the same kernels, so that a GPU can record one and replay it: all
     batches have the same shape, and no layer is recomputed, which would need its random numbers a second time.
     """
     return not config.trains_on_rows and not config.train.activation_checkpointing
 
 
-def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
+def saved_activation_numbers(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
     """Return the numbers that the forward pass keeps for the backward pass, without the logits."""
     model, d, total = config.model, config.model.d_model, 0.0
     dropout_mask = DROPOUT_MASK_NUMBERS[gpu]
@@ -235,14 +237,16 @@ def saved_activations(config: RunConfig, shape: BatchShape, *, gpu: bool = False
         per_layer: list[tuple[int, float]] = []  # (number of layers, what each keeps)
         for kind, places in model.layer_kinds(stack.layers):
             kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
-            layer = _saved_by_norms(model) + _saved_by_attention(kind, kernel, stack.causal, length, dropout_mask)
-            layer += _saved_by_norms(model) + _saved_by_feed_forward(model, dropout_mask)
+            layer = _saved_by_sublayer_norms(model) + _saved_by_attention(
+                kind, kernel, stack.causal, length, dropout_mask
+            )
+            layer += _saved_by_sublayer_norms(model) + _saved_by_feed_forward(model, dropout_mask)
             across = 0.0
             if stack.over_source:
-                layer += _saved_by_norms(model)
-                across = _saved_by_cross_attention(config, shape, gpu)
+                layer += _saved_by_sublayer_norms(model)
+                across = _cross_attention_saved_per_batch(config, shape, gpu)
             layer += sum(row.saved_numbers(kind) for row in active_parts(kind).values())
-            mask = _mask_numbers(kind, kernel, length, padded=padded) * length
+            mask = _mask_numbers_per_query(kind, kernel, length, padded=padded) * length
             per_layer.append((len(places), tokens * layer + across + mask))
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
             total += stack.layers * tokens * d + max(numbers for _, numbers in per_layer)
@@ -258,7 +262,7 @@ def _saved_by_norm(model: ModelConfig) -> float:
     return model.d_model * NORMS[model.norm].saved_tensors
 
 
-def _saved_by_norms(model: ModelConfig) -> float:
+def _saved_by_sublayer_norms(model: ModelConfig) -> float:
     """The norms of a sublayer. The output of a sandwich norm is only added to the residual stream."""
     norm = _saved_by_norm(model)
     return norm + (norm - model.d_model if model.norm_placement == "sandwich" else 0.0)
@@ -274,9 +278,9 @@ def _saved_by_feed_forward(model: ModelConfig, mask: float) -> float:
 def _saved_by_attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
     """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
     d = model.d_model
-    filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
+    filled, position, dropped = kernel.padded_length / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    usual = fused_support(model) == "as it is"
+    usual = fused_kernel_support(model) == "as it is"
     of_parts = sum(row.saved_per_score for row in active_parts(model).values())
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
@@ -286,7 +290,7 @@ def _saved_by_attention(model: ModelConfig, kernel: Kernel, causal: bool, length
         held = 3 * d if rotated and repeated else joined + 2 * d * (rotated or repeated)
         return out + held + d * rotated + model.n_heads  # the output of rotated heads is reordered once more
     if kernel.name == "chunked":  # features, plain and rotated, perhaps padded; values, numerators
-        cut = kernel.filled > length
+        cut = kernel.padded_length > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
     if kernel.name == "banded" and usual and not content:
@@ -302,18 +306,18 @@ def _saved_by_attention(model: ModelConfig, kernel: Kernel, causal: bool, length
     return out + copies + scores * weights
 
 
-def _mask_numbers(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
+def _mask_numbers_per_query(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
     """Return the size of the mask added to the scores, shared by all rows: numbers per query."""
     position = POSITIONS[model.position]
     looked_up = position.saved_per_score * length if kernel.name != "banded" else 0.0
     if kernel.name != "sdpa":
         return looked_up
-    if position.acts_on == "scores" or fused_support(model) == "in the mask":
+    if position.acts_on == "scores" or fused_kernel_support(model) == "in the mask":
         return looked_up + model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
 
 
-def _saved_by_cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
+def _cross_attention_saved_per_batch(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     """Per layer and whole batch: queries and output of each target, keys and values of each source."""
     model, d = config.model, config.model.d_model
     targets, sources = shape.rows * shape.target, shape.rows * shape.source
@@ -330,7 +334,7 @@ def _saved_by_cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -
     return targets * of_target + sources * of_source
 
 
-def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
+def _largest_tensor_numbers(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
@@ -339,5 +343,5 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
             kernel = training_kernel(layer, stack.causal, length, padded=padded, gpu=gpu)
             scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
             scores *= CONTENT_COPIES if POSITIONS[layer.position].acts_on == "content" else 1
-            widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
+            widest = max(widest, shape.rows * length * max(model.ff_expanded_width, 3 * model.d_model, scores))
     return widest

@@ -23,7 +23,7 @@ from engine.model.dropout import Dropout
 from engine.model.heads import ForwardContext, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
-from engine.model.positions import Positions, PositionScheme, make_embedding, make_schemes
+from engine.model.positions import Positions, PositionScheme, make_schemes, make_zero_embedding
 
 
 class Stack(nn.Module):
@@ -139,7 +139,7 @@ class LanguageModel(Stack, Network):
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
         super().__init__(model, model.n_layers, model.context_length, causal=model.causal)
         self.vocab_size = vocab_size
-        self.token_embedding = make_embedding(vocab_size, model.d_model)
+        self.token_embedding = make_zero_embedding(vocab_size, model.d_model)
         self.head = make_head(model, self.token_embedding)
 
     @property
@@ -189,9 +189,9 @@ class EncoderDecoder(Network):
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
         super().__init__()
         self.config, self.vocab_size = model, vocab_size
-        self.token_embedding = make_embedding(vocab_size, model.d_model)
+        self.token_embedding = make_zero_embedding(vocab_size, model.d_model)
         size = model.source_vocab_size
-        self.source_embedding = None if size is None else make_embedding(size, model.d_model)
+        self.source_embedding = None if size is None else make_zero_embedding(size, model.d_model)
         self.encoder = Stack(model, model.encoder_layers, model.source_tokens, causal=False)
         self.decoder = Stack(model, model.n_layers, model.context_length, causal=True, over_source=True)
         self.head = make_head(model, self.token_embedding)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from engine.base.errors import RunTakenOver
 from engine.base.language import tr
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 from engine.runs.files import append_whole, parse_line
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
@@ -165,7 +165,7 @@ def _holder_now(folder: Path) -> Holder | None:
 def _content(path: Path) -> bytes | None:
     """A claim's bytes; None if it is gone."""
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             return file.read(MAX_CLAIM_BYTES)
     except OSError as error:
         if error.errno in GONE_ERRNOS:
@@ -180,7 +180,7 @@ def _holder(data: bytes) -> Holder:
 def _liveness(path: Path) -> Liveness:
     """Return whether a claim's holder is alive; a released claim has none."""
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             data, beat = file.read(MAX_CLAIM_BYTES), os.fstat(file.fileno()).st_mtime_ns
     except OSError:  # taken over just now, or unreadable
         return "unknown"

@@ -7,7 +7,7 @@ from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError
 from engine.base.language import english, tr
-from engine.base.plain_files import refuse_links
+from engine.base.plain_files import require_regular_files
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import ControlFile, Status, read_file
 
@@ -37,7 +37,7 @@ def send(run: Path, command: RunCommand) -> int:
     """Write a command for this run's trainer, and return its id. `InputError`: so many are pending that nobody can be
     listening, another process holds the lock, or something in its directory is a link.
     """
-    refuse_links(run)
+    require_regular_files(run)
     lock = FileLock(run / ".control.lock", timeout=LOCK_TIMEOUT)
     try:
         with lock:

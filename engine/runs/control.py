@@ -66,20 +66,20 @@ class Control:
         """Listen to a run's control.json; commands up to number `after` were meant for an earlier attempt."""
         self._run, self.last_command_id = run, after
 
-    def request(self, command: RunCommand, reason: str = "", *, signal: int | None = None) -> None:
+    def enqueue_command(self, command: RunCommand, reason: str = "", *, received_signal: int | None = None) -> None:
         """Request a command at the next boundary; `reason` is one sentence for the run's status, `signal` its source if
         no user asked to end the run here.
         """
         if reason:
             self.reason = reason
-        if signal is not None:
-            self.signal = signal
+        if received_signal is not None:
+            self.signal = received_signal
         self._requests.append(command)
 
     def hand_over(self, successor: Process, reason: str = "") -> None:
         """Request a checkpoint, then leave the run to a process waiting for its lock."""
         self.successor = successor
-        self.request(RunCommand.STOP, reason)
+        self.enqueue_command(RunCommand.STOP, reason)
 
     def poll(self) -> RunCommand | None:
         self._read_file()

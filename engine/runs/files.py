@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.base.language import tr
-from engine.base.plain_files import open_plain, read_plain
+from engine.base.plain_files import open_regular_file, read_regular_file
 
 SCHEMA = 1
 MAX_LINE_BYTES = 8 << 20  # bytes; no record is longer, a longer line is damage
@@ -111,7 +111,7 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path, most: int = MAX_JSON_BYTES) -> Any:
     """Return a JSON file's data; None if it is missing, damaged or too large."""
     try:
-        raw = read_plain(path, most)
+        raw = read_regular_file(path, most)
         return _parsed(raw, raw.decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError):
         return None
@@ -120,7 +120,7 @@ def read_json(path: Path, most: int = MAX_JSON_BYTES) -> Any:
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSON-lines file, skipping torn or damaged lines."""
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             yield from (record for record in parsed_lines(file) if record is not None)
     except OSError:
         return
@@ -156,7 +156,7 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
         raise ValueError(tr("too many values"))
     # The first test is ten times faster.
     beyond = _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) and _BEYOND.search(raw)
-    found = json.loads(text, parse_int=_counted) if beyond else json.loads(text)
+    found = json.loads(text, parse_int=_int_or_float) if beyond else json.loads(text)
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         level = [found]
         for _ in range(MAX_DEPTH):
@@ -167,7 +167,7 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     return found
 
 
-def _counted(digits: str) -> int | float:
+def _int_or_float(digits: str) -> int | float:
     return int(digits) if len(digits.lstrip("-")) < 20 else float(digits)
 
 

@@ -34,13 +34,15 @@ def split_init_from(text: str) -> tuple[str, str]:
         )
         message = tr(
             "{setting}: '{checkpoint}' is not a checkpoint{hint}",
-            setting=setting(text),
+            setting=init_from_setting_text(text),
             checkpoint=checkpoint[:40],
             hint=hint,
         )
         raise InputError(message)
     if not run:
-        message = tr("{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=setting(text))
+        message = tr(
+            "{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=init_from_setting_text(text)
+        )
         raise InputError(message)
     return run, checkpoint
 
@@ -51,7 +53,11 @@ def find_init_run(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
-        message = tr("{setting}: {error}; train that run first, or give its folder", setting=setting(text), error=error)
+        message = tr(
+            "{setting}: {error}; train that run first, or give its folder",
+            setting=init_from_setting_text(text),
+            error=error,
+        )
         raise InputError(message) from None
 
 
@@ -71,7 +77,7 @@ def find_origin_run(origin: Origin, init_from: str | None, runs_dir: Path) -> Ru
     return None
 
 
-def origin_of(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Origin:
+def child_origin(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Origin:
     """Return the origin entry for a run that starts from this one's `checkpoint`, as requested."""
     born = reader.run
     before = born.origin
@@ -80,5 +86,5 @@ def origin_of(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Ori
     return Origin(id=born.id, name=reader.name, checkpoint=checkpoint, step=step, sha256=sha256, before=before)
 
 
-def setting(init_from: str | None) -> str:
+def init_from_setting_text(init_from: str | None) -> str:
     return f"{INIT_FROM} = '{str(init_from)[:120]}'"

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, reason, write_error
 from engine.base.language import english, tr
-from engine.base.plain_files import refuse_links
+from engine.base.plain_files import require_regular_files
 from engine.base.recorded_text import told
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
@@ -33,10 +33,10 @@ DELETE_REFUSALS = (
 
 
 @contextmanager
-def _locked_run(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
+def _locked_run(reader: RunReader, refusals: tuple[str, str]) -> Iterator[None]:
     """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
-        raise InputError(tr(said[0], name=reader.name, path=str(reader.path.resolve())[:200]))
+        raise InputError(tr(refusals[0], name=reader.name, path=str(reader.path.resolve())[:200]))
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
     state = reader.state
     try:
@@ -45,7 +45,7 @@ def _locked_run(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
         state = state if state in LIVE_STATES else IN_USE
     try:
         if state in (*LIVE_STATES, IN_USE):  # perhaps of another host, or about to be claimed
-            raise InputError(tr(said[1], name=reader.name, state=told(state)))
+            raise InputError(tr(refusals[1], name=reader.name, state=told(state)))
         yield
     finally:
         lock.release()
@@ -114,7 +114,7 @@ def write_notes(
         raise InputError(message)
     for tag in add:
         check_tag(tag)
-    refuse_links(run)
+    require_regular_files(run)
     try:
         with FileLock(run / ".notes.lock", timeout=10):
             before = read_file(run, Notes)

@@ -148,7 +148,7 @@ class RunReader:
         return bool(probed) and all(verdict == OK for verdict in probed)
 
     @property
-    def checked(self) -> bool:
+    def has_checked_score(self) -> bool:
         last = self.summary.last
         return bool(self.verdicts) and last is not None and last.loss is not None
 

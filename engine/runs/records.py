@@ -223,7 +223,7 @@ class Floor(Record):
     reachable: "Floor | None" = None  # the floor of a predictor that sees only the model's context
 
     @property
-    def nats(self) -> float:
+    def known_nats_per_char(self) -> float:
         assert self.nats_per_char is not None  # see `DataFacts.floors`
         return self.nats_per_char
 
@@ -237,7 +237,7 @@ class Floor(Record):
     @property
     def loss_text(self) -> str:
         """`0.3688 ± 0.0014`."""
-        return f"{self.nats:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
+        return f"{self.known_nats_per_char:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
 
 
 class ProbeFacts(Record):
@@ -263,7 +263,7 @@ class MajorityFacts(Record):
         return self.right / self.of
 
     @property
-    def name(self) -> str:
+    def baseline_name(self) -> str:
         """`always 'Arlow'`."""
         return f"always '{self.answer[:40]}'"
 
@@ -467,7 +467,7 @@ class EvaluationScores(NumericRecord):
         return found
 
     @property
-    def by_target(self) -> list[tuple[str, float, float]]:
+    def bleu_and_exact_by_target(self) -> list[tuple[str, float, float]]:
         """Of several target languages: each one's name, BLEU and share exactly right."""
         return [(one, bleu, self.probes.get(f"to_{one}", 0.0)) for one, bleu in self.bleu_to.items()]
 
@@ -477,7 +477,7 @@ class EvaluationScores(NumericRecord):
 
     @model_validator(mode="before")
     @classmethod
-    def _cap(cls, data: Any) -> Any:
+    def _limit_probes(cls, data: Any) -> Any:
         probes = data.get("probes") if isinstance(data, dict) else None
         if not isinstance(probes, dict) or len(probes) <= MOST_PROBES:
             return data

@@ -47,17 +47,17 @@ class RunsScan(Generic[T]):
     def runs(self) -> list[T]:
         return [kept.found for kept in self._kept.values()]
 
-    def update(self, now: float, fresh: Collection[Path] = ()) -> bool:
-        """Reread runs that changed, `fresh` ones even at rest; return whether every run was checked."""
+    def update(self, now: float, always_check: Collection[Path] = ()) -> bool:
+        """Reread runs that changed, those of `always_check` even at rest; return whether every run was checked."""
         root = stamp(self._runs_dir)
         sweep = self._swept is None or root != self._root or now - self._swept >= REST_INTERVAL
-        sweep = sweep or any(path not in self._kept for path in fresh)
+        sweep = sweep or any(path not in self._kept for path in always_check)
         if sweep:
             self._root, self._swept = root, now
-            self._find()
+            self._add_and_drop_runs()
         for path, kept in list(self._kept.items()):
             moving = kept.misses > 0 or self._moving(kept.found)
-            if not (sweep or moving or path in fresh):
+            if not (sweep or moving or path in always_check):
                 continue
             stamps = self._stamps(path)
             if stamps[0] is None:  # deleted since the folder was listed
@@ -70,7 +70,7 @@ class RunsScan(Generic[T]):
                     kept.found = kept.found if found == kept.found else found
         return sweep
 
-    def _find(self) -> None:
+    def _add_and_drop_runs(self) -> None:
         paths: set[Path] = set()
         self.problem = ""
         try:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, TypeVar
 
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 from engine.runs.files import MAX_LINE_BYTES, MOST_DAMAGE, parse_line, read_json
 from engine.runs.records import Event, MetricRecord, Sample, TrainRecord, ValidationRecord, metric_record
 
@@ -37,7 +37,7 @@ def stamp(path: Path) -> Stamp:
 def read_end(path: Path, most: int) -> bytes:
     """Return the last whole lines of a file, at most `most` bytes; b"" if it cannot be read."""
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - most))
             data = file.read(most)
@@ -115,7 +115,7 @@ class MetricsTail:
     def _read(self, most: int) -> Metrics:
         train, validation = list[TrainRecord](), list[ValidationRecord]()
         try:
-            with open_plain(self._path) as file:
+            with open_regular_file(self._path) as file:
                 end = os.fstat(file.fileno()).st_size
                 read = _all_records if _few(file, self._offset, end, most) else _strided_records
                 for offset, records in read(file, self._offset, end, most):
@@ -175,14 +175,14 @@ class MetricsHistory:
         for record in new.train:
             self.latest_train = record
             self._step = record.step if "step" in record.model_fields_set else self._step + 1
-            if not self._steps or self._place(self._step) != self._place(self._steps[-1]):
+            if not self._steps or self._span_index(self._step) != self._span_index(self._steps[-1]):
                 self._train.append(record)
                 self._steps.append(self._step)
                 if len(self._steps) > 2 * self._most:
                     self._decimate()
         self.metrics = Metrics(tuple(self._train), tuple(self._validation), self.metrics.version + 1)
 
-    def _place(self, step: int) -> int:
+    def _span_index(self, step: int) -> int:
         return abs(step - self._steps[0]) // self._span
 
     def _decimate(self) -> None:
@@ -190,13 +190,13 @@ class MetricsHistory:
             self._span = max(1, min(abs(b - a) for a, b in pairwise(self._steps)))
         while len(self._steps) > 2 * self._most:
             self._span *= 2
-            places = [self._place(step) for step in self._steps]
+            places = [self._span_index(step) for step in self._steps]
             kept = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
             self._steps = [self._steps[i] for i in kept]
             self._train = [self._train[i] for i in kept]
 
 
-def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _whole_line_blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, whole lines) from `start` to the line that holds `end`; a line over `MAX_LINE_BYTES` is b"".
 
     Stop after `MOST_DAMAGE` bytes of lines longer than a block, as no record is that long and a hole may never end, and
@@ -235,7 +235,7 @@ def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
     if end - start <= most:  # bytes
         return True
     lines = 0
-    for _, block in _blocks(file, start, end):
+    for _, block in _whole_line_blocks(file, start, end):
         lines += block.count(b"\n")
         if lines > most:
             return False
@@ -243,7 +243,7 @@ def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
 
 
 def _all_records(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
-    for offset, block in _blocks(file, start, end):
+    for offset, block in _whole_line_blocks(file, start, end):
         yield offset + len(block), [record for _, record in _records(block, 0)]
 
 
@@ -252,7 +252,7 @@ def _strided_records(file: IO[bytes], start: int, end: int, most: int) -> Iterat
     gap = -(-(end - start) // max(1, most - 1))
     aim, taken, read = start, -1, start
     newest: tuple[int, object] = (-1, None)
-    for offset, block in _blocks(file, start, end):
+    for offset, block in _whole_line_blocks(file, start, end):
         records: list[MetricRecord] = [*_validations(block)]
         while aim < offset + len(block):
             first = block.find(b"\n", aim - offset - 1) + 1 if aim > offset else 0  # not a line that began earlier

@@ -31,7 +31,7 @@ CONDITIONAL = (
 )
 
 
-def fingerprint(run: Path) -> str:
+def loss_and_gradient_hash(run: Path) -> str:
     """SHA-256 over the metrics that reflect a run's function: losses and gradient norms by step."""
     return _hashed(read_lines(run / "metrics.jsonl"), "kind", "step", "loss", "grad_norm")
 

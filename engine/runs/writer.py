@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, write_error
 from engine.base.language import english, tr
-from engine.base.plain_files import refuse_links
+from engine.base.plain_files import require_regular_files
 from engine.config.schema import RunConfig
 from engine.config.toml import config_toml
 from engine.runs.claims import inherited_claim
@@ -55,7 +55,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _is_empty(path: Path) -> bool:
+def _holds_no_run(path: Path) -> bool:
     """Return whether a folder with a run's name holds no run: nothing, or only the empty files a run begins with."""
     ours = {".lock", "checkpoints", *(f"{stream}.jsonl" for stream in STREAMS)}
     if not path.is_dir() or path.is_symlink():
@@ -79,7 +79,7 @@ class RunWriter:
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
-        refuse_links(path)  # of an existing run that is continued
+        require_regular_files(path)  # of an existing run that is continued
         self.path, self.launch, self.claim = path, launch, inherited_claim(path)
         if self.claim is not None:
             self.claim.require_held()
@@ -103,7 +103,7 @@ class RunWriter:
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
         if self.claim is not None and self.claim.number > 1:
-            self._copy_streams()
+            self._replace_streams_by_copies()
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
@@ -117,7 +117,7 @@ class RunWriter:
         # Earlier commands were for an earlier attempt.
         self.last_command_id = max((number for number, _ in read_commands(path)), default=0)
 
-    def _copy_streams(self) -> None:
+    def _replace_streams_by_copies(self) -> None:
         """Continue in copies of the streams: an earlier holder's host may still write to the old files."""
         for path in (self.path / f"{stream}.jsonl" for stream in STREAMS):
             if path.exists():
@@ -148,7 +148,7 @@ class RunWriter:
             state=state, phase=phase, steps=config.train.steps, attempt=1, launch="thread", **identity().dump()
         )
         try:
-            if path.exists() and not _is_empty(path):
+            if path.exists() and not _holds_no_run(path):
                 raise _name_taken_error(path)
             # It appears with its config, so that a killed process leaves either no run or one that can be started over.
             with atomic_folder(path) as staged:
@@ -179,7 +179,7 @@ class RunWriter:
         writer = cls(path, launch=launch)
         status = RunReader(path).status
         if status.state != "queued":
-            writer.release()
+            writer.release_lock()
             raise InputError(tr("run '{name}' is not queued", name=path.name))
         writer.current_status = status
         writer._start(attempt=status.attempt or 1)
@@ -197,7 +197,7 @@ class RunWriter:
         self.current_status = self.current_status.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
-    def rewind(self, offsets: Mapping[str, int], step: int) -> None:
+    def begin_attempt_from_checkpoint(self, offsets: Mapping[str, int], step: int) -> None:
         """Begin another attempt from a checkpoint: metrics and samples end where they did then (`offsets`, bytes),
         events stay; verdicts of its step or later are dropped, to be reached again.
         """
@@ -240,7 +240,7 @@ class RunWriter:
         self.update_status()
 
     def write(self, file: RunFile) -> None:
-        self._replace(file.file, file.dump())
+        self._replace_json(file.file, file.dump())
 
     def text(self, name: str, text: str) -> None:
         self.retry_while_disk_full(lambda: write_atomic(self.path / name, text))
@@ -287,7 +287,7 @@ class RunWriter:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
                 write_json(self.path / Status.file, {"schema": SCHEMA, **self.current_status.model_dump()})
         else:
-            self._replace(Status.file, self.current_status.model_dump())
+            self._replace_json(Status.file, self.current_status.model_dump())
 
     def sync(self) -> dict[str, int]:
         """Sync all appended data to disk; return each stream's length in bytes, part of every checkpoint."""
@@ -310,7 +310,7 @@ class RunWriter:
                 )
         return english("its folder {path} vanished", path=self.path)
 
-    def release(self) -> None:
+    def release_lock(self) -> None:
         """Release the run without recording anything: it was opened but will not be written."""
         for file in self._files.values():
             file.close()
@@ -318,7 +318,7 @@ class RunWriter:
 
     def discard(self) -> None:
         """Remove a run that could not begin: its directory goes, its name is free again."""
-        self.release()
+        self.release_lock()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self, state: str, reason: str = "", successor: Process | None = None) -> None:
@@ -332,7 +332,7 @@ class RunWriter:
         except OSError as error:  # the run has ended all the same
             log.warning("%s: its end could not be written: %s", self.path, error.strerror or error)
         finally:
-            self.release()
+            self.release_lock()
 
     def retry_while_disk_full(self, write: Callable[[], T]) -> T:
         """Write; while the disk is full, pause the run and retry. A failed write must leave nothing behind."""
@@ -370,5 +370,5 @@ class RunWriter:
         data = json_line(record.dump()).encode("utf-8", "surrogatepass")
         self.retry_while_disk_full(lambda: append_whole(self._files[stream], data))
 
-    def _replace(self, name: str, fields: Mapping[str, Any]) -> None:
+    def _replace_json(self, name: str, fields: Mapping[str, Any]) -> None:
         self.retry_while_disk_full(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}))

@@ -28,7 +28,7 @@ from engine.runs.records import BestReaderScores, DataFacts, MajorityFacts, Prob
 from engine.runs.verdict import Verdict
 from engine.tasks.samples import RowSampler, class_sampler
 from engine.tasks.scorers import ClassScorer
-from engine.tasks.task import OwnFiles, Task, require_kind, require_vocabulary
+from engine.tasks.task import OwnFiles, Task, require_min_vocab_size, require_tokenizer_kind
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,23 @@ class ClassificationTask(Task):
     corpus_class = LabelledCorpus
 
     @classmethod
-    def from_corpus(cls, corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = _tokenizer(corpus, config, given)
+    def from_corpus(
+        cls, corpus: LabelledCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None
+    ) -> Self:
+        tokenizer = _tokenizer(corpus, config, given_tokenizer)
         encoded = {split: encode_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()}
         return cls(corpus, tokenizer, encoded)
 
     @classmethod
-    def own_scorer(cls, own: OwnFiles) -> ClassScorer:
-        classes, tokenizer = own.facts.classes, own.tokenizer.target
-        found = read_labelled(Path(own.files["csv"]).expanduser(), classes)
-        encoded = encode_texts(tokenizer, own.config, found.texts)
-        objective = Classification(own.config, tokenizer.vocab_size)
-        seen = cls.own_overlap(cls.training_split(own), found)
-        return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, True, seen)
+    def user_files_scorer(cls, user_files: OwnFiles) -> ClassScorer:
+        classes, tokenizer = user_files.facts.classes, user_files.tokenizer.target
+        found = read_labelled(Path(user_files.files["csv"]).expanduser(), classes)
+        encoded = encode_texts(tokenizer, user_files.config, found.texts)
+        objective = Classification(user_files.config, tokenizer.vocab_size)
+        seen = cls.user_files_overlap(cls.reload_training_split(user_files), found)
+        return ClassScorer(
+            user_files.config, encoded, found.classes, classes, (), objective, user_files.device, True, seen
+        )
 
     def data_verdicts(self) -> list[Verdict]:
         return [*super().data_verdicts(), *(one.verdict for one in self.corpus.shortcuts)]
@@ -73,7 +77,7 @@ class ClassificationTask(Task):
             )
             raise InputError(problem)
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        needed, texts = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
         rows = RowFacts(steps, classes=n)
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
 
@@ -174,7 +178,7 @@ def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | 
     """Return the given tokenizer, or one of the training texts alone."""
     wanted, texts = config.data.tokenizer, apply_case(config, corpus.splits["train"].texts)
     if given is not None:
-        require_kind(given, config)
+        require_tokenizer_kind(given, config)
         return given.target
     made: Mapping[str, Any] = {
         "bpe": lambda: cached_bpe(texts, config.data.bpe_size),

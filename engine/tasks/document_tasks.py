@@ -14,7 +14,7 @@ from engine.base.language import english, tr
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolve_config
-from engine.data.baselines import TokenPairs, ngram_losses
+from engine.data.baselines import TokenPairs, token_pair_losses
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, corruption_objective
@@ -25,7 +25,7 @@ from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, 
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.tasks.samples import RowSampler, document_sampler, question_sampler
 from engine.tasks.scorers import AnswerScorer, DocumentScorer, RecallPrompt, evaluation_batch
-from engine.tasks.task import Task, require_kind, require_vocabulary
+from engine.tasks.task import Task, require_min_vocab_size, require_tokenizer_kind
 
 MAX_COUNTED_DOCUMENTS = 10_000  # training documents for the unigram and bigram losses
 REQUIRED_SPLITS = ("train", "validation")
@@ -48,7 +48,7 @@ class _DocumentTask(Task):
         if given is None:  # the characters or words of all splits
             kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
             return kind.from_texts(corpus.texts())
-        require_kind(given, config)
+        require_tokenizer_kind(given, config)
         try:
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
@@ -60,7 +60,7 @@ class _DocumentTask(Task):
 
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         rows = RowFacts(self.batches(config, torch.device("cpu")).steps_per_epoch)
-        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        needed, tokens = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
 
     @abstractmethod
@@ -86,7 +86,7 @@ class _DocumentTask(Task):
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
             plausible=None,
-            **ngram_losses(_token_pairs(train), _token_pairs(held_out), size),
+            **token_pair_losses(_token_pairs(train), _token_pairs(held_out), size),
             **more,
             padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
             overlap=self.overlap_facts,
@@ -102,8 +102,10 @@ class SpanTask(_DocumentTask):
     hash_prefix = "documents-"
 
     @classmethod
-    def from_corpus(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = cls.tokenizer_for(corpus, config, given)
+    def from_corpus(
+        cls, corpus: DocumentCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None
+    ) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given_tokenizer)
         encoded = {
             split: [tokens for tokens in tokenizer.encode_all(documents) if len(tokens) >= SHORTEST_DOCUMENT]
             for split, documents in corpus.documents.items()
@@ -178,8 +180,10 @@ class QuestionTask(_DocumentTask):
     hash_prefix = "questions-"
 
     @classmethod
-    def from_corpus(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = cls.tokenizer_for(corpus, config, given)
+    def from_corpus(
+        cls, corpus: DocumentCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None
+    ) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given_tokenizer)
         encoded = {}
         for split, questions in corpus.questions.items():
             told = [(q.text, q.answer) for q in questions if q.answer is not None]
@@ -223,7 +227,7 @@ class QuestionTask(_DocumentTask):
         return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
 
     @cached_property
-    def longest_answer(self) -> int:
+    def longest_answer_tokens(self) -> int:
         """Tokens of the longest known answer, its end included."""
         return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
 
@@ -252,11 +256,11 @@ class QuestionTask(_DocumentTask):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
         questions, encoded = self.corpus.questions[split], self.encoded[split]
-        most, majority = self.longest_answer, self.corpus.majority_baseline(split)
+        most, majority = self.longest_answer_tokens, self.corpus.majority_baseline(split)
         return AnswerScorer(config, questions, encoded, self.tokenizer, device, most, majority)
 
     def sampler(self, config: RunConfig) -> RowSampler:
-        return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
+        return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer_tokens)
 
 
 def encode_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:

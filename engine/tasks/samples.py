@@ -100,13 +100,13 @@ def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
     objective, size = corruption_objective(config, tokenizer.vocab_size), tokenizer.vocab_size
     some = [held_out[i] for i in _spread_indices(held_out)]
     generator = mask_generator(config.seed, "sample")
-    cuts = objective.cut_lengths(lengths_of(some), generator)
+    cuts = objective.kept_lengths(lengths_of(some), generator)
     asked = [objective.example(document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
     prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
     most = 1 + 2 * max(map(len, missing))
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
-        answers = greedy_answers(model, prompts, allowed=size, most=most, between=between)
+        answers = greedy_answers(model, prompts, text_vocab_size=size, most=most, between=between)
         return [decode_with_marks(tokenizer, answer.tokens) for answer in answers]
 
     read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]

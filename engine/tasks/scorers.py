@@ -33,7 +33,7 @@ from engine.data.overlap import Overlap
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, documents_to_score, pair_batch, questions_to_score, texts_to_score
-from engine.data.spelling import spelling_costs, split_undetermined_counts, undetermined_counts
+from engine.data.spelling import spelling_model_costs, spelling_model_counts, split_spelling_model_counts
 from engine.data.splits import AnySplit
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
@@ -45,14 +45,14 @@ from engine.evaluation.metrics import (
     macro_f1,
     nanogpt_loss,
     places_with_evidence,
-    places_with_history,
+    places_with_minimum_history,
     probe_counts,
     score_batches,
     score_tokens,
     scores_by_distance,
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
-from engine.evaluation.summaries import copied_share, first_sentence, score_summaries
+from engine.evaluation.summaries import copied_word_share, first_sentence, score_summaries
 from engine.evaluation.translation import OutputScores, exact_match, score_translations
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
@@ -102,7 +102,7 @@ class Scorer(ABC):
     overlap: Overlap | None = None  # of your own files with the run's training data, if known
 
     @abstractmethod
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         """Return the scores of a model, be it in training or evaluation mode."""
 
     @abstractmethod
@@ -123,9 +123,9 @@ class Scorer(ABC):
         """Return the floors that a record's `excess` is measured from, in the format of data.json."""
         return {}
 
-    def evaluate(self, model: Network, shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
+    def evaluate(self, model: Network, n_shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
         """Return the scores of a model as JSON and in words, and the `shown` best and worst of its texts."""
-        record = self.record(model).dump()
+        record = self.score_model(model).dump()
         if "excess" in record:
             record["floor"] = self.floor()
         lines = [*self.report_lines(record)]
@@ -171,8 +171,8 @@ def text_measures(scores: TargetScores, texts: Sequence["TextScorer"]) -> dict[s
     Without the training text, the cost of spelling is unknown, and only that share is returned. Texts without spaces
     between words have no word perplexity.
     """
-    one, sizes, found = texts[0], sum_sizes(text.sizes for text in texts), dict[str, float]()
-    spelled = [text.spelling_nats for text in texts if text.spelling_nats is not None]
+    one, sizes, found = texts[0], sum_sizes(text.predicted_text_sizes for text in texts), dict[str, float]()
+    spelled = [text.unknown_spelling_nats for text in texts if text.unknown_spelling_nats is not None]
     if len(spelled) == len(texts):
         nats = scores.total + math.fsum(spelled)
         bits, per_word = nats / math.log(2), nats / max(1, sizes.words)
@@ -220,9 +220,9 @@ class TextScorer(Scorer):
     def loss_unit(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
-            unit=tr(self.config.unit),
+            unit=tr(self.config.english_loss_unit),
             context_length=self.config.model.context_length,
-            stride=self.config.stride,
+            stride=self.config.evaluation_stride,
         )
 
     def floor(self) -> dict[str, Any]:
@@ -245,11 +245,13 @@ class TextScorer(Scorer):
             yield tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TargetScores:
-        how: dict[str, Any] = {"context": self.config.model.context_length, "stride": self.config.stride}
+        how: dict[str, Any] = {"context": self.config.model.context_length, "stride": self.config.evaluation_stride}
         how |= {"unknown": self.tokenizer.unknown if self.records >= 3 else None, "between": between}
         how["ranks"] = self.ranks
         if self.config.task.continues:  # the last, shorter window counts too
-            return score_tokens(model, self.tokens, batch_size=evaluation_batch(self.config), ends=self.ends, **how)
+            return score_tokens(
+                model, self.tokens, batch_size=evaluation_batch(self.config), document_ends=self.document_ends, **how
+            )
         return score_batches(model, self.batches(), **how)
 
     def batches(self) -> Iterable[Batch]:
@@ -261,12 +263,12 @@ class TextScorer(Scorer):
                 window=self.objective.window,
             )
             raise ValueError(problem)
-        windows = self.tokens.unfold(0, self.objective.window, self.config.stride).long()
+        windows = self.tokens.unfold(0, self.objective.window, self.config.evaluation_stride).long()
         masks = mask_generator(self.config.evaluation.seed, "evaluation")
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
         return examples.chunk(-(-len(windows) // evaluation_batch(self.config)))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores, config = self.token_scores(model, between), self.config
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
@@ -277,11 +279,11 @@ class TextScorer(Scorer):
                 more["excess"] = excess_over_floor(scores, floor)
             if config.evaluation.probes and self.tokenizer.per_character:
                 first, asked = self.records < 2, self.split.probes
-                counts = probe_counts(scores, asked, places_with_history if first else places_with_evidence)
+                counts = probe_counts(scores, asked, places_with_minimum_history if first else places_with_evidence)
                 probes = {name: right / of for name, (right, of) in counts.items()}
                 if not first:
                     more["probe_places"] = {name: of for name, (_, of) in counts.items()}
-                both: PlaceFilter = lambda *of: places_with_history(*of) & places_with_evidence(*of)
+                both: PlaceFilter = lambda *of: places_with_minimum_history(*of) & places_with_evidence(*of)
                 if by_distance := scores_by_distance(scores, asked, both if first else places_with_evidence):
                     more["by_distance"] = by_distance
         if self.copyable is not None:
@@ -302,34 +304,34 @@ class TextScorer(Scorer):
         )
 
     @cached_property
-    def sizes(self) -> TextSizes:
+    def predicted_text_sizes(self) -> TextSizes:
         """Of the text that is predicted: all but the first token's."""
-        first, rest = self._head
+        first, rest = self._first_token_and_rest
         whole, begun, after = self.split.text_sizes, sizes_of(first + rest), sizes_of(rest)
         return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, after, strict=True)))
 
     @cached_property
-    def _head(self) -> tuple[bytes, bytes]:
+    def _first_token_and_rest(self) -> tuple[bytes, bytes]:
         """The UTF-8 of the first token's text, and of some of the text after it."""
         head = self.split.head(HEAD)
         raw, end = head.encode("utf-8", "surrogatepass"), self.tokenizer.first_token_bytes(head, int(self.tokens[0]))
         return raw[:end], raw[end:]
 
     @cached_property
-    def spelling_nats(self) -> float | None:
+    def unknown_spelling_nats(self) -> float | None:
         """The nats of what the predicted tokens leave open, such as which word an `<unk>` is; None if not known."""
         if self.records < 3 or self.tokenizer.unknown is None:
             return 0.0
-        first = self._head[0].decode("utf-8", "surrogatepass")
-        counts = split_undetermined_counts(self.split, self.tokenizer) - undetermined_counts(first, self.tokenizer)
+        first = self._first_token_and_rest[0].decode("utf-8", "surrogatepass")
+        counts = split_spelling_model_counts(self.split, self.tokenizer) - spelling_model_counts(first, self.tokenizer)
         if not counts.any():
             return 0.0
         if self.train is None:
             return None
-        return math.fsum(counts * spelling_costs(split_undetermined_counts(self.train, self.tokenizer)))
+        return math.fsum(counts * spelling_model_costs(split_spelling_model_counts(self.train, self.tokenizer)))
 
     @cached_property
-    def ends(self) -> Tensor | None:
+    def document_ends(self) -> Tensor | None:
         """(m,) the places where documents end; None if windows see across them."""
         boundary = boundary_token(self.config, self.tokenizer)
         return None if boundary is None else token_positions(self.tokens, boundary)
@@ -344,7 +346,7 @@ class TextScorer(Scorer):
     def reachable(self) -> ReachableFloor | None:
         if self.records < 2 or not self.config.task.continues:
             return None
-        return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
+        return reachable_floor(self.split, self.config.model.context_length, self.config.evaluation_stride)
 
 
 @dataclass
@@ -368,7 +370,7 @@ class TextsScorer(Scorer):
         for text in self.texts:
             yield from text.batches()
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         apart = [text.token_scores(model, between) for text in self.texts]
         nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in TOKEN_COLUMNS)
         whole = TargetScores(nll, correct, place, apart[0].context, apart[0].stride)
@@ -450,9 +452,9 @@ class TranslationScorer(Scorer):
     def activity(self) -> str:
         return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.split.pairs))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
-        written = self.translations(model, self.split, between)
+        written = self.translate_and_score(model, self.split, between)
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
@@ -480,9 +482,9 @@ class TranslationScorer(Scorer):
             profile=scores.profile(),
         )
 
-    def evaluate(self, model: Network, shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
-        tokens, written = self.token_scores(model), self.translations(model, self.split)
-        best, worst, beam = written.best(shown), written.worst(shown), self.config.evaluation.beam
+    def evaluate(self, model: Network, n_shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
+        tokens, written = self.token_scores(model), self.translate_and_score(model, self.split)
+        best, worst, beam = written.best(n_shown), written.worst(n_shown), self.config.evaluation.beam
         apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.scores_by_target().items()}
         record = {
             "loss": tokens.loss,
@@ -496,7 +498,7 @@ class TranslationScorer(Scorer):
             "rows": [asdict(row) for row in (*best, *reversed(worst))],
         }
         if self.scores_own_files:
-            losses = zip(written.rows, self.sentence_losses(tokens), strict=True)
+            losses = zip(written.rows, self.sentence_lengths_and_losses(tokens), strict=True)
             record["rows"] = [
                 {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
                 for number, (row, (n, loss)) in enumerate(losses, start=1)
@@ -543,7 +545,7 @@ class TranslationScorer(Scorer):
         for start in range(0, len(order), size):
             yield pair_batch(encoded.select(order[start : start + size]), special, self.device, joined=joined)
 
-    def sentence_losses(self, scores: TargetScores) -> list[tuple[int, float]]:
+    def sentence_lengths_and_losses(self, scores: TargetScores) -> list[tuple[int, float]]:
         """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""
         lengths = self.split.encoded.lengths
         order = np.argsort(lengths.sum(1), kind="stable")
@@ -551,7 +553,7 @@ class TranslationScorer(Scorer):
         found = dict(zip(order.tolist(), parts, strict=True))
         return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
 
-    def translations(
+    def translate_and_score(
         self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
     ) -> OutputScores:
         outputs = self._translate(model, split, between)
@@ -606,7 +608,7 @@ class SummaryScorer(TranslationScorer):
         articles, references = pairs.sources[:n], pairs.targets[:n]
         found = score_summaries(articles, references, [first_sentence(article) for article in articles])
         rouge = {name: value for name, value in found.scores.items() if name in ROUGE}
-        return LeadBaseline.create(**rouge, copied=copied_share(articles, references), articles=n)
+        return LeadBaseline.create(**rouge, copied=copied_word_share(articles, references), articles=n)
 
 
 @dataclass(frozen=True)
@@ -639,7 +641,7 @@ class DocumentScorer(Scorer):
     def loss_unit(self) -> str:
         return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
         facts = self.facts if self.config.evaluation.probes else {}
         return EvaluationScores.create(
@@ -662,7 +664,7 @@ class DocumentScorer(Scorer):
         answers = greedy_answers(
             model,
             [fact.prompt for fact in facts],
-            allowed=self.tokenizer.vocab_size,
+            text_vocab_size=self.tokenizer.vocab_size,
             most=1 + max(fact.length for fact in facts),  # anything longer is wrong anyway
             between=between,
         )
@@ -694,7 +696,7 @@ class AnswerScorer(Scorer):
     def activity(self) -> str:
         return trn("answering {n:,} question", "answering {n:,} questions", len(self.questions))
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         asked = [question.text for question in self.questions]
         answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.max_tokens, between=between)
         self._answers = answers
@@ -785,7 +787,7 @@ class ClassScorer(Scorer):
         size = evaluation_batch(self.config)
         return texts_to_score(self.texts, self.truth, self.objective, size, self.device)
 
-    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
         found = np.zeros(len(self.texts), dtype=np.int64)
         with evaluating(model):

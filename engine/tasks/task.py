@@ -55,19 +55,19 @@ class Task(ABC):
     hash_prefix: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: this + split
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
+    def load(cls, config: RunConfig, data_dir: Path | None, given_tokenizer: AnyTokenizer | None = None) -> Self:
         """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
-        return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir), config, given)
+        return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir), config, given_tokenizer)
 
     @classmethod
     @abstractmethod
-    def from_corpus(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+    def from_corpus(cls, corpus: Any, config: RunConfig, given_tokenizer: AnyTokenizer | None = None) -> Self:
         """Encode a corpus with the `given` tokenizer, of the run that this one starts from, or else with its own.
         `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
         """
 
     @classmethod
-    def own_scorer(cls, own: OwnFiles) -> Scorer:
+    def user_files_scorer(cls, user_files: OwnFiles) -> Scorer:
         """Return the scorer of files of your own. `InputError`: with the file's name, and where in it."""
         raise NotImplementedError
 
@@ -107,21 +107,21 @@ class Task(ABC):
         raise NotImplementedError
 
     @classmethod
-    def training_split(cls, own: OwnFiles) -> Any:
+    def reload_training_split(cls, user_files: OwnFiles) -> Any:
         """Return the run's training split; None if it is not here or has changed."""
         try:
-            corpus: Any = load_corpus(cls.corpus_class, own.config.data, own.data_dir)
+            corpus: Any = load_corpus(cls.corpus_class, user_files.config.data, user_files.data_dir)
         except InputError:
             return None
-        same = corpus.sha256.get(f"{cls.hash_prefix}train") == own.facts.sha256.get(f"{cls.hash_prefix}train")
+        same = corpus.sha256.get(f"{cls.hash_prefix}train") == user_files.facts.sha256.get(f"{cls.hash_prefix}train")
         return corpus.splits["train"] if same else None
 
     @classmethod
-    def own_overlap(cls, train: Any, given: Any) -> Overlap | None:
-        """Return how much of the user's files is also in the run's `training_split`; None if that is not here."""
-        return None if train is None else cls.overlap_between(train, given, "given")
+    def user_files_overlap(cls, train: Any, user_split: Any) -> Overlap | None:
+        """Return how much of the user's files is also in the run's training split; None if that is not here."""
+        return None if train is None else cls.overlap_between(train, user_split, "given")
 
-    def own_tokenizer(self) -> AnyTokenizer | None:
+    def corpus_only_tokenizer(self) -> AnyTokenizer | None:
         """Return the tokenizer that its corpus alone would get, if that is known at once."""
         return None
 
@@ -189,28 +189,28 @@ def require_encodable(tokenizer: Tokenizer, text: str, where: str) -> None:
         raise InputError(problem)
 
 
-def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
+def require_tokenizer_kind(given_tokenizer: AnyTokenizer, config: RunConfig) -> None:
     """Refuse another run's tokenizer that is of another kind than the config's."""
-    if given.kind != config.data.tokenizer:
+    if given_tokenizer.kind != config.data.tokenizer:
         problem = tr(
             "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
             "weights were trained on different tokens",
             tokenizer=config.data.tokenizer,
-            kind=given.kind,
+            kind=given_tokenizer.kind,
         )
         raise InputError(problem)
 
 
-def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
-    needed = config.min_vocab_size(found)
+def require_min_vocab_size(config: RunConfig, n_tokens: int, token_noun: str) -> int:
+    needed = config.min_vocab_size(n_tokens)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
         problem = tr(
             "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
             "out, or set it to at least {needed}",
             vocab_size=config.model.vocab_size,
-            found=found,
-            of=told(of),
+            found=n_tokens,
+            of=told(token_noun),
             special=special,
             needed=needed,
         )

@@ -38,7 +38,7 @@ from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.tasks.samples import RowSampler, TextSampler
 from engine.tasks.scorers import TextScorer, TextsScorer
-from engine.tasks.task import OwnFiles, Task, require_encodable, require_vocabulary
+from engine.tasks.task import OwnFiles, Task, require_encodable, require_min_vocab_size
 
 HEAD = 1 << 16  # characters of a text that a prompt is taken from
 # The kind that each tokenizer of a config makes; a loaded one may be of any.
@@ -62,8 +62,8 @@ class TextTask(Task):
     overlap_between = staticmethod(cached_text_overlap)
 
     @classmethod
-    def from_corpus(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = make_tokenizer(corpus, config) if given is None else given
+    def from_corpus(cls, corpus: TextCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None) -> Self:
+        found = make_tokenizer(corpus, config) if given_tokenizer is None else given_tokenizer
         wanted = TOKENIZER_KINDS.get(config.data.tokenizer)
         if found.is_pair or wanted not in (None, found.kind):
             problem = tr(
@@ -76,7 +76,7 @@ class TextTask(Task):
             )
             raise InputError(problem)
         tokenizer = found.target
-        if given is not None:
+        if given_tokenizer is not None:
             for name, split in corpus.splits.items():
                 where = tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
                 for piece in split.pieces():
@@ -103,15 +103,19 @@ class TextTask(Task):
         return cls(corpus, tokenizer, tokens)
 
     @classmethod
-    def own_scorer(cls, own: OwnFiles) -> TextsScorer:
-        source, config, tokenizer = sources.find_source(own.files["text"]), own.config, own.tokenizer.target
+    def user_files_scorer(cls, user_files: OwnFiles) -> TextsScorer:
+        source, config, tokenizer = (
+            sources.find_source(user_files.files["text"]),
+            user_files.config,
+            user_files.tokenizer.target,
+        )
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
-        texts, train = list[TextScorer](), cls.training_split(own)
+        texts, train = list[TextScorer](), cls.reload_training_split(user_files)
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
         for number, text in enumerate(found, start=1):
             try:
-                tokens = torch.from_numpy(tokenizer.encode(text)).to(own.device)
+                tokens = torch.from_numpy(tokenizer.encode(text)).to(user_files.device)
             except InputError as error:
                 place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
                 raise InputError(f"{place}: {error}") from None
@@ -121,9 +125,9 @@ class TextTask(Task):
             problem = tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             raise InputError(problem)
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
-        return TextsScorer(config, texts, len(found) - len(texts), cls.own_overlap(train, given))
+        return TextsScorer(config, texts, len(found) - len(texts), cls.user_files_overlap(train, given))
 
-    def own_tokenizer(self) -> Tokenizer | None:
+    def corpus_only_tokenizer(self) -> Tokenizer | None:
         return _character_tokenizer(self.corpus) if self.tokenizer.per_character else None
 
     def n_predicted(self, split: str) -> int:
@@ -150,7 +154,7 @@ class TextTask(Task):
 
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         of = "characters" if self.tokenizer.per_character else english("tokens")
-        needed = require_vocabulary(config, self.vocab_size, of)
+        needed = require_min_vocab_size(config, self.vocab_size, of)
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=self.n_predicted("train"))
 
     def facts(self, config: RunConfig) -> DataFacts:

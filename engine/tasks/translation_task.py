@@ -32,13 +32,13 @@ from engine.data.tokenizers import (
     cached_bpe,
     describe,
 )
-from engine.data.tokenizers.tagged import add_tag, language_of, remove_tag
+from engine.data.tokenizers.tagged import add_tag, remove_tag, target_language_of
 from engine.evaluation.translation import CHARACTER_BLEU_NOTE, bleu_tokenizer
 from engine.generation.translation import pair_special_tokens
 from engine.runs.records import DataFacts, ExamplePrompt, ProbeFacts
 from engine.tasks.samples import RowSampler, translation_sampler
 from engine.tasks.scorers import ScoredSplit, TranslationScorer
-from engine.tasks.task import OwnFiles, Task, require_encodable, require_vocabulary
+from engine.tasks.task import OwnFiles, Task, require_encodable, require_min_vocab_size
 
 N_EXAMPLES = 5  # held-out sentences among the examples
 OWN_SPLIT = "test"  # the split that files of your own count as
@@ -54,9 +54,13 @@ class TranslationTask(Task):
     scorer_class: ClassVar[type[TranslationScorer]] = TranslationScorer
 
     @classmethod
-    def from_corpus(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = make_tokenizer(corpus, config) if given is None else _inherited_tokenizer(given, corpus)
-        most = config.task.longest_source(config)
+    def from_corpus(
+        cls, corpus: ParallelCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None
+    ) -> Self:
+        tokenizer = (
+            make_tokenizer(corpus, config) if given_tokenizer is None else _inherited_tokenizer(given_tokenizer, corpus)
+        )
+        most = config.task.source_truncation_length(config)
         encoded = {}
         for name, pairs in corpus.splits.items():
             sources = _truncate(tokenizer.source.encode_all(pairs.sources), most)
@@ -68,8 +72,8 @@ class TranslationTask(Task):
         return task
 
     @classmethod
-    def own_scorer(cls, own: OwnFiles) -> TranslationScorer:
-        files, tokenizer = own.files, own.tokenizer
+    def user_files_scorer(cls, user_files: OwnFiles) -> TranslationScorer:
+        files, tokenizer = user_files.files, user_files.tokenizer
         pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
         encoded = []
         for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
@@ -87,7 +91,7 @@ class TranslationTask(Task):
                     raise InputError(problem)
             encoded.append(known.encode_all(sentences))
         tags = tokenizer.source.tags
-        untold = next((n for n, one in enumerate(pairs.sources, start=1) if language_of(one) not in tags), None)
+        untold = next((n for n, one in enumerate(pairs.sources, start=1) if target_language_of(one) not in tags), None)
         if tags and untold is not None:
             problem = tr(
                 "{file}: line {line}: must start with the tag of the language to translate into: {known}",
@@ -96,13 +100,15 @@ class TranslationTask(Task):
                 known=join_or(add_tag("…", tag) for tag in tags),
             )
             raise InputError(problem)
-        languages = ("source", *(tags or own.facts.languages[-1:] or ("target",)))
+        languages = ("source", *(tags or user_files.facts.languages[-1:] or ("target",)))
         corpus = ParallelCorpus(files["source"], "", "", languages, {OWN_SPLIT: pairs})
         sources, targets = encoded
-        most = own.config.task.longest_source(own.config)
+        most = user_files.config.task.source_truncation_length(user_files.config)
         task = cls(corpus, tokenizer, {OWN_SPLIT: EncodedPairs(_truncate(sources, most), targets)})
-        seen = cls.own_overlap(cls.training_split(own), pairs)
-        return replace(task.scorer(own.config, own.device, OWN_SPLIT), scores_own_files=True, overlap=seen)
+        seen = cls.user_files_overlap(cls.reload_training_split(user_files), pairs)
+        return replace(
+            task.scorer(user_files.config, user_files.device, OWN_SPLIT), scores_own_files=True, overlap=seen
+        )
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         pairs, encoded = self.corpus.splits[split], self.encoded[split]
@@ -119,7 +125,7 @@ class TranslationTask(Task):
 
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         tokenizer = self.tokenizer
-        needed = require_vocabulary(config, self.vocab_size, "tokens")
+        needed = require_min_vocab_size(config, self.vocab_size, "tokens")
         sources = config.min_vocab_size(tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
@@ -180,7 +186,7 @@ class TranslationTask(Task):
         """The scorer of a split; `InputError` for a pair longer than the learned positions."""
         self._require_positions(config, split)
         probes = {name: self._encoded_split(name) for name in self._probe_splits()}
-        language = "" if self.corpus.tags else self.corpus.languages[-1]
+        language = "" if self.corpus.tagged_languages else self.corpus.languages[-1]
         encoded, records = self._encoded_split(split), self.records
         return self.scorer_class(config, encoded, probes, self.tokenizer, device, language, records=records)
 
@@ -237,7 +243,7 @@ class TranslationTask(Task):
         source, *_, target = (int(longest) for longest in lengths.max(0))  # of a decoder, both together
         needed = max(source, target) if model.source_length is None else target
         remedy = f"--set model.context_length={max(needed, model.context_length)}"
-        cut = config.task.longest_source(config)
+        cut = config.task.source_truncation_length(config)
         if config.has_source and model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
         elif not config.has_source and model.source_length is None and cut is not None:
@@ -264,7 +270,9 @@ class TranslationTask(Task):
 
     def _probe_sizes(self) -> dict[str, int]:
         """Return the number of pairs by probe: per target language, if there are several, and per further split."""
-        apart = {f"to_{one}": len(self.corpus.splits["validation"].for_language(one)) for one in self.corpus.tags}
+        apart = {
+            f"to_{one}": len(self.corpus.splits["validation"].for_language(one)) for one in self.corpus.tagged_languages
+        }
         return apart | {name: len(pairs) for name, pairs in self._probe_splits().items()}
 
     def _probe_splits(self) -> dict[str, EncodedPairs]:
@@ -335,7 +343,7 @@ def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
     by_characters = config.data.tokenizer == "characters"
     splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
     texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]
-    if corpus.tags:
+    if corpus.tagged_languages:
         texts[0] = [remove_tag(text) for text in dict.fromkeys(texts[0])]
     if config.data.shared_vocabulary:
         texts = [[*texts[0], *texts[1]]]
@@ -343,7 +351,7 @@ def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
         CharacterTokenizer.from_texts(side) if by_characters else cached_bpe(side, config.data.bpe_size)
         for side in texts
     ]
-    if not corpus.tags:
+    if not corpus.tagged_languages:
         return PairTokenizer(made[0], made[-1])
-    source = TaggedTokenizer(made[0], corpus.tags)
+    source = TaggedTokenizer(made[0], corpus.tagged_languages)
     return PairTokenizer(source, source if config.data.shared_vocabulary else made[-1])

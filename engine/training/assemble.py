@@ -29,7 +29,7 @@ from engine.data.catalogue import portable_name
 from engine.model import size
 from engine.model.devices import default_threads, environment
 from engine.model.heads import SelfAttention
-from engine.model.numerics import bf16_slowdown, chosen_precision, compiles_step
+from engine.model.numerics import chosen_precision, compiles_step, measure_bf16_slowdown
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
@@ -83,7 +83,7 @@ def assemble(
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, parts.config, {"command": command})
     try:
-        return _open_run(parts, writer, control, ranks)
+        return _write_initial_files(parts, writer, control, ranks)
     except BaseException:  # including a stop request
         writer.discard()
         raise
@@ -106,12 +106,12 @@ def begin(
     try:
         parts = _build_parts(RunReader(run).config, run.parent, data_dir, ranks, control)
         writer.write_config(parts.config)
-        return _open_run(parts, writer, control, ranks)
+        return _write_initial_files(parts, writer, control, ranks)
     except StopRequested:
         writer.close("interrupted", english("stopped before it began"))
         raise
     except RunTakenOver:
-        writer.release()
+        writer.release_lock()
         raise
     except BaseException as error:
         writer.event("failed", str(error))
@@ -170,7 +170,7 @@ def resume(
             writer.write_config(parts.config)
             text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
             writer.event("begun again", text)
-            ready = _open_run(parts, writer, control, ranks)
+            ready = _write_initial_files(parts, writer, control, ranks)
             return replace(ready, lints=[Lint(reader.name, text), *ready.lints])
         folder, damaged = checkpoint.newest_intact(run)
         lints = _require_same_settings(reader, folder)
@@ -186,16 +186,16 @@ def resume(
                 name2=reader.name,
             )
             raise InputError(message)
-        config = _pin_auto_settings(config, reader, where)
+        config = _with_recorded_auto_choices(config, reader, where)
         capabilities.require_even_ranks(config, ranks.size)
         model = build_network(config, config.min_vocab_size(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
         parts = RunParts(config, task, model, task.sampler(config), lints, requested_config=reader.config)
         trainer = Trainer(parts, facts, writer, control, ranks)
         trainer.restore(folder)
-        writer.rewind(trainer.state.offsets, trainer.state.step)
+        writer.begin_attempt_from_checkpoint(trainer.state.offsets, trainer.state.step)
     except BaseException:
-        writer.release()
+        writer.release_lock()
         raise
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
@@ -221,7 +221,11 @@ def _require_same_settings(reader: RunReader, folder: Path) -> list[Lint]:
     none there: compare what other files say of them, and return a warning.
     """
     recorded = checkpoint.settings_of(folder)
-    changed = dict(_contradictions(reader, folder)) if recorded is None else changed_settings(recorded, reader.config)
+    changed = (
+        dict(_settings_contradicting_records(reader, folder))
+        if recorded is None
+        else changed_settings(recorded, reader.config)
+    )
     if not changed:
         text = english("an earlier version saved no settings: only edits to steps, rates, shapes and data are noticed")
         return [Lint("config.toml", text)] if recorded is None else []
@@ -241,7 +245,7 @@ def _require_same_settings(reader: RunReader, folder: Path) -> list[Lint]:
     raise InputError(message)
 
 
-def _contradictions(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _settings_contradicting_records(reader: RunReader, folder: Path) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Yield settings in config.toml that contradict status.json, or the last train record before a checkpoint."""
     config, steps, saved = reader.config, reader.config.train.steps, int(folder.name[5:])
     if reader.status.steps not in (0, steps):
@@ -262,7 +266,7 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     if folder is None:
         return
     reader = RunReader(folder.parents[1])
-    config = _pin_auto_settings(reader.config, reader, ranks.device)
+    config = _with_recorded_auto_choices(reader.config, reader, ranks.device)
     task = task_of_run(reader, data_dir)
     model = build_network(config, config.min_vocab_size(task.vocab_size), ranks.device)
     stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks)
@@ -270,7 +274,7 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     scorer.ranks = ranks
     prepare_process(config, ranks.device)
     checkpoint.load_state(folder, model, stepper.optimizer)
-    while (order := ranks.receive_order())[0] != END:
+    while (order := ranks.receive_instruction())[0] != END:
         with suppress(StopRequested, torch.OutOfMemoryError, Diverged):  # rank 0 has it too, and says what is next
             if order[0] == STEP:
                 stepper.step(order[1], pieces=order[2])
@@ -334,7 +338,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
             threads=threads,
         )
         yield Lint("train.threads", text)
-    if config.train.precision == "bf16" and (cost := bf16_slowdown(config)) > MAX_BF16_SLOWDOWN:
+    if config.train.precision == "bf16" and (cost := measure_bf16_slowdown(config)) > MAX_BF16_SLOWDOWN:
         text = english(
             "on this CPU a matrix product takes {cost:.1f} times as long in bf16 as in fp32; "
             "--set train.precision=fp32 is faster",
@@ -361,11 +365,11 @@ def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> N
         raise InputError(text) from None
 
 
-def _open_run(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:
+def _write_initial_files(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> ReadyRun:
     config, task, model = parts.config, parts.task, parts.model
     if parts.origin is not None:
         writer.add_facts({"from": parts.origin.model_dump(by_alias=True)})
-    shape = BatchShape.from_batch(parts.batches.batch(*parts.batches.largest_batch()))
+    shape = BatchShape.from_batch(parts.batches.batch(*parts.batches.locate_largest_batch()))
     writer.write(model_facts(config, model, shape))
     facts = task.facts(config)
     control.raise_if_stopped()
@@ -399,7 +403,9 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
     return ModelFacts.create(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         components=size.parameters(config.model, model.vocab_size),
-        flops_per_token=size.flops_per_token(config.model, model.vocab_size, BatchShape.from_config(config).rows),
+        flops_per_token=size.training_flops_per_token(
+            config.model, model.vocab_size, BatchShape.from_config(config).rows
+        ),
         memory_bytes=memory_bytes(config, model.vocab_size, shape),
         largest_batch=LargestBatch(**asdict(shape)),
         built={
@@ -414,7 +420,7 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
     )
 
 
-def _pin_auto_settings(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
+def _with_recorded_auto_choices(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
     """The config with what "auto" meant for precision and compiling when the run began on this kind of device: a later
     version or another GPU may choose differently, and a run must not change its arithmetic.
     """

@@ -25,7 +25,7 @@ from engine import capabilities
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, reason
 from engine.base.language import tr
-from engine.base.plain_files import open_plain, read_plain
+from engine.base.plain_files import open_regular_file, read_regular_file
 from engine.config import Tables
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
@@ -187,7 +187,7 @@ def _write(
     sync_folder(parent)
 
 
-def save_average(run: Path, model: nn.Module, provenance: Provenance, how_many: int) -> list[int]:
+def load_average_and_save(run: Path, model: nn.Module, provenance: Provenance, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model, save it as `average` and return their steps."""
     folders = step_folders(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
@@ -196,11 +196,11 @@ def save_average(run: Path, model: nn.Module, provenance: Provenance, how_many: 
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
     steps = [int(folder.name[5:]) for folder in folders]
-    _save_averaged(run, AVERAGE, steps[-1], model, mean, provenance)
+    _load_and_save_averaged(run, AVERAGE, steps[-1], model, mean, provenance)
     return steps
 
 
-def save_moving_average(
+def load_moving_average_and_save(
     run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, provenance: Provenance
 ) -> None:
     """Put the weights' moving average into a model and save it as `ema`; before the first step, it is the weights."""
@@ -208,10 +208,10 @@ def save_moving_average(
         name: optimizer.state.get(weight, {}).get(EMA, weight).detach().cpu().contiguous()
         for name, weight in model.named_parameters()
     }
-    _save_averaged(run, MOVING_AVERAGE, step, model, average, provenance)
+    _load_and_save_averaged(run, MOVING_AVERAGE, step, model, average, provenance)
 
 
-def _save_averaged(
+def _load_and_save_averaged(
     run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], provenance: Provenance
 ) -> None:
     copy_weights(model, weights)
@@ -339,7 +339,7 @@ def find_damage(folder: Path) -> str | None:
         path = folder / name
         if not path.is_file():
             return tr("{name} is missing", name=name)
-        most = tensor_file_bytes(path) if name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
+        most = file_bytes_by_header(path) if name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
         if path.stat().st_size > most:
             return tr("{name} is damaged: larger than its header says", name=name)
         if _sha256(path) != hashes[name]:
@@ -383,7 +383,7 @@ def load_network(
 
 
 def network_with_weights(
-    config: RunConfig, vocab_size: int, weights: Path, device: torch.device | str, said: Path
+    config: RunConfig, vocab_size: int, weights: Path, device: torch.device | str, config_file: Path
 ) -> Network:
     """Build a model in evaluation mode and load its weights; raise `InputError` if it cannot be built (names `said`,
     the config's file), or the weights are damaged or another model's.
@@ -392,7 +392,7 @@ def network_with_weights(
         check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built
         model = build_model(config.model, vocab_size, config.seed, device)  # any seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise InputError(tr("{said}: cannot build this model: {error}", said=said, error=error)) from None
+        raise InputError(tr("{said}: cannot build this model: {error}", said=config_file, error=error)) from None
     load_weights(model, weights)
     return model.eval()
 
@@ -404,7 +404,7 @@ def parameter_shapes(model: ModelConfig, vocab_size: int) -> dict[str, Shape]:
 
 def _pointer(parent: Path, which: str) -> str | None:
     try:
-        name = read_plain(parent / which, 100).decode("utf-8").strip()
+        name = read_regular_file(parent / which, 100).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return name if name.startswith("step-") and name[5:].isdecimal() else None
@@ -474,11 +474,11 @@ def saved_shapes(path: Path) -> dict[str, Shape]:
     return shapes
 
 
-def tensor_file_bytes(path: Path) -> int:
+def file_bytes_by_header(path: Path) -> int:
     """Return the most bytes that a safetensors file can have by its header; if that is damaged, the header's own."""
     length = 0
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             length = min(int.from_bytes(file.read(8), "little"), LONGEST_HEADER)
             header = json.loads(file.read(length))
         ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]

@@ -24,7 +24,7 @@ from engine.config.schemes import POSITIONS
 from engine.data.tokenizers import AnyTokenizer, describe, difference, read_tokenizer
 from engine.model.transformer import Network
 from engine.runs.files import read_json
-from engine.runs.lineage import INIT_FROM, find_init_run, origin_of, portable_init_from, setting
+from engine.runs.lineage import INIT_FROM, child_origin, find_init_run, init_from_setting_text, portable_init_from
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from engine.runs.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
@@ -68,7 +68,7 @@ class ParentCheckpoint:
     portable: str  # `train.init_from`, valid from any folder
 
     @property
-    def name(self) -> str:
+    def parent_run_name(self) -> str:
         return self.reader.name
 
     @classmethod
@@ -82,18 +82,18 @@ class ParentCheckpoint:
             folder = checkpoint.find_intact(reader, which)
             tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
         except InputError as error:
-            raise InputError(f"{setting(config.train.init_from)}: {error}") from None
+            raise InputError(f"{init_from_setting_text(config.train.init_from)}: {error}") from None
         require_same_tokenizer(config, reader.config, reader.name, tokenizer)
         manifest = read_json(folder / checkpoint.MANIFEST)
         step, sha256 = int(manifest["step"]), str(manifest["sha256"][checkpoint.WEIGHTS])
         settled = reader.state == "finished" or which == checkpoint.AVERAGE  # else its best may move
         portable = portable_init_from(reader, which if settled else str(step), runs_dir)
-        return cls(reader, folder, origin_of(reader, which, step, sha256), tokenizer, portable)
+        return cls(reader, folder, child_origin(reader, which, step, sha256), tokenizer, portable)
 
     def initialize(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
-        (said, lints), name = self.copy_weights(model, config), self.name
-        own = task.own_tokenizer()
+        (said, lints), name = self.copy_weights(model, config), self.parent_run_name
+        own = task.corpus_only_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
             said.append(english("a tokenizer made from this text alone would differ: {difference}", difference=differs))
         mild = [badge for badge in self.reader.badges if badge not in SERIOUS_BADGES]
@@ -106,7 +106,7 @@ class ParentCheckpoint:
                 seen = None  # its text is not on this machine, or no longer
             share = 0.0
             if seen is not None:
-                share = max(seen.largest_share, seen.repeated_line_share if seen.has_repeated_lines else 0.0)
+                share = max(seen.score_voiding_share, seen.repeated_line_share if seen.repeats_many_lines else 0.0)
             if share >= MUCH_SEEN:
                 text = english(
                     "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
@@ -154,7 +154,7 @@ class ParentCheckpoint:
 
     def _lints(self, config: RunConfig) -> Iterator[Lint]:
         """Yield settings that fit but differ from the weights' training, and problems of the other run."""
-        name, state, changed = self.name, self.reader.state, _changed_settings(config, self.reader.config)
+        name, state, changed = self.parent_run_name, self.reader.state, _changed_settings(config, self.reader.config)
         for key, (was, now) in changed.items():
             values = {"key": key, "now": now, "was": was, "name": name}
             if key in LENGTHS:
@@ -192,7 +192,7 @@ def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, toke
             text = tr(
                 "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} ({described}), and "
                 "its weights fit only its own tokens; --set data.{key}={value}",
-                setting=setting(config.train.init_from),
+                setting=init_from_setting_text(config.train.init_from),
                 key=key,
                 asked=str(asked).lower(),
                 name=name,
@@ -258,7 +258,7 @@ def match_shapes(
         shown = "; ".join(misfits[:MAX_SHOWN])
         text = tr(
             "{setting}: its weights do not fit: {shown}{more}: {differs}",
-            setting=setting(config.train.init_from),
+            setting=init_from_setting_text(config.train.init_from),
             shown=shown,
             more=more,
             differs=differs or tr("damaged"),

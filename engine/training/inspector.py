@@ -6,7 +6,7 @@ from typing import Any
 from engine.base.language import english
 from engine.config.schema import RunConfig
 from engine.data.loader import BatchStream
-from engine.evaluation.alarms import check_curves, check_majority, check_same_text, score_verdicts
+from engine.evaluation.alarms import check_curves, check_majority, check_repeated_sample, score_verdicts
 from engine.evaluation.checks import leak_probe
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
@@ -24,7 +24,9 @@ CURVE_RECORDS = 1_000  # train records, enough for a curve's shape
 def run_leak_probe(config: RunConfig, model: Network, batches: BatchStream, *, when: When, step: int) -> Verdict:
     objective = batches.objective
     rows = max(config.train.batch_size, evaluation_batch(config))  # the most that the model takes at once
-    return leak_probe(model, objective, batches.probe_examples(), objective.vocab_size, when=when, step=step, rows=rows)
+    return leak_probe(
+        model, objective, batches.leak_probe_examples(), objective.vocab_size, when=when, step=step, rows=rows
+    )
 
 
 class Inspector:
@@ -57,7 +59,7 @@ class Inspector:
             self._write(verdict)
         return None
 
-    def update_built(self, **changed: Any) -> None:
+    def update_recorded_build(self, **changed: Any) -> None:
         facts = self._reader.model
         self.writer.write(facts.model_copy(update={"built": facts.built | changed}))
 
@@ -65,21 +67,21 @@ class Inspector:
         """Check a validation record: too good to be true, or no better than counting?"""
         free = self._reader.leak_free
         for verdict in score_verdicts(record, self.facts, self.config, step=step, leak_free=free):
-            self.note(verdict)
+            self.write_if_changed(verdict)
         self._check_curve("evaluation", step)
 
     def check_sample(self, record: Sample, step: int) -> None:
-        self.note(check_same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
+        self.write_if_changed(check_repeated_sample(record.dump(), list(self._reader.raw_lines("samples")), step=step))
 
     def check_finished(self, step: int) -> None:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._check_curve("after", step)
         best = self._reader.summary.best or EvaluationScores()
-        self.note(check_majority(best, self.facts, step=step))
+        self.write_if_changed(check_majority(best, self.facts, step=step))
         last, average = self._reader.summary.last, self._reader.summary.ema
         if step > 1 and last is not None and average is not None and last.loss == average.loss:
             why = english("the weights and their moving average have the same loss: one was taken for the other")
-            self.note(Verdict("moving average", "after", step, BROKEN, 0.0, why))
+            self.write_if_changed(Verdict("moving average", "after", step, BROKEN, 0.0, why))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = english(
@@ -91,13 +93,13 @@ class Inspector:
                 why = english(
                     "run '{name}' has a different seed but bit-identical metrics: the seed had no effect", name=name
                 )
-            self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
+            self.write_if_changed(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _check_curve(self, when: When, step: int) -> None:
         metrics = self._reader.follow().load(CURVE_RECORDS)
-        self.note(check_curves(metrics.train, metrics.validation, when=when, step=step))
+        self.write_if_changed(check_curves(metrics.train, metrics.validation, when=when, step=step))
 
-    def note(self, verdict: Verdict | None) -> None:
+    def write_if_changed(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""
         if verdict is not None and verdict.verdict != self.writer.last_verdict(verdict.check, default=OK):
             self._write(verdict)

@@ -15,7 +15,7 @@ from engine.base.language import tr
 from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.initialisation import fused_rows
-from engine.model.numerics import has_bf16
+from engine.model.numerics import is_gpu_with_bf16
 from engine.model.positions import PositionScheme
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
@@ -141,7 +141,7 @@ class CustomOptimizer(torch.optim.Optimizer, ABC):
         moment: Tensor = self.state[weight][name]
         return moment
 
-    def write_if_finite(self, tensor: Tensor, value: Tensor) -> None:
+    def write_unless_found_inf(self, tensor: Tensor, value: Tensor) -> None:
         if self.found_inf is None:
             tensor.copy_(value)
         else:
@@ -161,8 +161,8 @@ class Lion(CustomOptimizer):
                 continue
             moment = self.moment(weight, "exp_avg")
             direction = moment.lerp(weight.grad, 1.0 - beta1).sign_()
-            self.write_if_finite(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
-            self.write_if_finite(moment, moment.lerp(weight.grad, 1.0 - beta2))
+            self.write_unless_found_inf(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
+            self.write_unless_found_inf(moment, moment.lerp(weight.grad, 1.0 - beta2))
 
 
 # Newton–Schulz: the coefficients of a·x + b·x³ + c·x⁵, applied five times (Jordan et al. 2024)
@@ -221,7 +221,7 @@ class Muon(CustomOptimizer):
         super().__init__(matrices, {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": 0.0})
         self.adamw = torch.optim.AdamW(rest, lr=lr, betas=betas, eps=eps, fused=fused)
         self.param_groups += self.adamw.param_groups
-        self.bf16 = has_bf16(matrices[0]["params"][0].device)
+        self.bf16 = is_gpu_with_bf16(matrices[0]["params"][0].device)
 
     def update(self, group: ParamGroup) -> None:
         if "rows" not in group:
@@ -237,7 +237,7 @@ class Muon(CustomOptimizer):
             moment = self.moment(weight, "momentum_buffer")
             now = moment.lerp(weight.grad, 1.0 - momentum)
             update = weight.grad.lerp(now, momentum) if group["nesterov"] else now.clone()
-            self.write_if_finite(moment, now)
+            self.write_unless_found_inf(moment, now)
             updates.append((weight, update))
             for part in update.split(rows):
                 wide = part.mT if part.shape[0] > part.shape[1] else part
@@ -249,7 +249,7 @@ class Muon(CustomOptimizer):
             for part, one in zip(parts, found, strict=True):
                 part.copy_(one)  # into `update`
         for weight, update in updates:
-            self.write_if_finite(
+            self.write_unless_found_inf(
                 weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update)
             )
 

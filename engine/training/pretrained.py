@@ -34,7 +34,7 @@ ROLES = {
 
 
 def write_pretrained(
-    reader: RunReader, which: str, folder: Path, more: Callable[[int], Mapping[str, str]] = lambda step: {}
+    reader: RunReader, which: str, folder: Path, extra_files: Callable[[int], Mapping[str, str]] = lambda step: {}
 ) -> int:
     """Write a checkpoint's model into a new folder, all of it or nothing, and return the checkpoint's step.
 
@@ -57,7 +57,7 @@ def write_pretrained(
             if others := [token for token in special if token not in ROLES]:
                 named["additional_special_tokens"] = others
             write_json(staged / SPECIAL, named)
-            for name, text in more(step).items():
+            for name, text in extra_files(step).items():
                 write_atomic(staged / name, text)
     except OSError as error:
         raise write_error(tr("{filename} cannot be written", filename=error.filename or folder), error) from None

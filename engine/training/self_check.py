@@ -42,9 +42,9 @@ from engine.model.transformer import Network, build_model
 from engine.ranks import Ranks
 from engine.runs.verdict import BROKEN, OK, Verdict
 from engine.tasks.task import Task
-from engine.training.checkpoint import MOVING_AVERAGE, WEIGHTS, Provenance, save_moving_average
+from engine.training.checkpoint import MOVING_AVERAGE, WEIGHTS, Provenance, load_moving_average_and_save
 from engine.training.step import Stepper
-from engine.training.written_out import ExampleInverter, Mismatch, check_own_batches, check_small_corpus
+from engine.training.written_out import ExampleInverter, Mismatch, check_first_batches, check_small_corpus
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -111,14 +111,14 @@ def self_check(
             english("source"): lambda: check_source(copy),
             english("padding"): lambda: check_padding(copy, few.objective.pools_logits, type(few.first[0])),
             english("cache parity"): lambda: check_cache(config, copy),
-            english("sampling"): lambda: check_sampling(copy),
-            english("beams"): lambda: check_beams(config, copy),
+            english("sampling"): lambda: check_sampled_probabilities(copy),
+            english("beams"): lambda: check_beam_scores(config, copy),
             english("gradient"): lambda: check_gradient(config, reader, few),
             english("update"): lambda: check_update(config, reader, few, task.tokenizer),
             english("dropout"): lambda: check_dropout(config, reader, few),
-            english("seed"): lambda: check_seed(config, copy, reseeded),
-            english("examples"): lambda: check_examples(config, task, reader),
-            english("batches"): lambda: check_batches(config, stream),
+            english("seed"): lambda: check_seed_has_effect(config, copy, reseeded),
+            english("examples"): lambda: check_examples_against_files(config, task, reader),
+            english("batches"): lambda: check_epoch_coverage(config, stream),
         }
         found = []
         for name, check in checks.items():
@@ -270,8 +270,8 @@ def check_reference(copy: SmallCopy) -> Verdict:
         "predictions differ from those of an independent implementation (relative error {worst:.1g}): {positions} "
         "positions, {attentions} attention, a norm, a residual or a layer does not match the config",
         worst=worst,
-        positions=" or ".join(model.positions),
-        attentions=" or ".join(model.attentions),
+        positions=" or ".join(model.distinct_positions),
+        attentions=" or ".join(model.distinct_attentions),
     )
     right = english("an independent implementation gives the same predictions over {shape:,} tokens")
     right = right.format(shape=tokens.shape[1]) + copy.size_note
@@ -399,7 +399,7 @@ def chunked_logits(model: Network, tokens: Tensor, lengths: list[int], source: T
     return torch.cat([model.decode(part, cache) for part in torch.split(tokens, lengths, dim=1)], dim=1)
 
 
-def check_sampling(copy: SmallCopy) -> Verdict | None:
+def check_sampled_probabilities(copy: SmallCopy) -> Verdict | None:
     """Does each sampled token have the probability that one pass gives it, to the end of the context and past it?
 
     When the context is full, the newest half is read again from position 0, so one pass over each stretch between two
@@ -444,7 +444,7 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
 
 
 @torch.no_grad()
-def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
+def check_beam_scores(config: RunConfig, copy: SmallCopy) -> Verdict | None:
     """Does each hypothesis of a beam search have the score of one pass over its tokens, and is a beam of 1 greedy?"""
     network, generation, (first, *_) = copy.network, config.generation, copy.inputs()
     if not config.task.uses("evaluation.beam", config):
@@ -453,7 +453,12 @@ def check_beams(config: RunConfig, copy: SmallCopy) -> Verdict | None:
     read = first[0, : max(1, min(READ, copy.model.context_length // 2))] % special.pad
     sources, lengths = torch.stack((read, read.flip(0))), [len(read), max(1, len(read) // (2 if reads else 1))]
     penalty = make_length_penalty(generation.length_penalty, generation.alpha)
-    how: dict[str, Any] = {"penalty": penalty, "specials": special, "allowed": special.pad, "max_length": [WRITTEN] * 2}
+    how: dict[str, Any] = {
+        "penalty": penalty,
+        "specials": special,
+        "text_vocab_size": special.pad,
+        "max_length": [WRITTEN] * 2,
+    }
     words = torch.tensor([*range(special.pad), special.end])
     at = right_padded_positions(lengths, "cpu") if reads else None
     worst, n = 0.0, 0
@@ -482,13 +487,13 @@ class TruncatedBatches:
     """The first batches of a run, cut to a few rows and tokens, fewer in each later micro-batch of a step."""
 
     def __init__(self, batches: BatchStream, accumulation: int) -> None:
-        self.objective, self.probe_examples = batches.objective, batches.probe_examples
+        self.objective, self.leak_probe_examples = batches.objective, batches.leak_probe_examples
         self.first = [_truncate(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
         return self.first[micro]
 
-    def largest_batch(self) -> tuple[int, int]:
+    def locate_largest_batch(self) -> tuple[int, int]:
         return 1, 0
 
 
@@ -536,7 +541,7 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -
         larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
         config = config.model_copy(update={"objective": larger})
     copy, wrong = small.clone(), ""
-    expected = _mean_gradient(config, copy, few)
+    expected = _gradient_of_mean_loss(config, copy, few)
     for ranks in sorted({1, len(few.first)}):  # alone, and one for each micro-batch
         parts = [small.clone() for _ in range(ranks)]
         for rank, part in enumerate(parts):
@@ -549,13 +554,16 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -
         because = english("the loss, its mean or the sum over micro-batches does not match the config")
         if ranks > 1:
             because = english("{ranks} ranks do not share out its micro-batches", ranks=ranks)
-        if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
+        if (
+            relative_error(found, _gradient_of_mean_loss(config, copy, few, mean_per_micro_batch=True))
+            <= GRADIENT_LIMIT
+        ):
             because = english(
                 "each micro-batch's loss is divided by its own number of targets instead of the whole step's"
             )
         for name in ("label_smoothing", "z_loss"):
             without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
-            if relative_error(found, _mean_gradient(without, copy, few)) <= GRADIENT_LIMIT:
+            if relative_error(found, _gradient_of_mean_loss(without, copy, few)) <= GRADIENT_LIMIT:
                 because = english("objective.{name} has no effect", name=name)
         wrong = english(
             "a step's gradient has a relative error of {worst:.1g}: {because}", worst=worst, because=because
@@ -571,7 +579,9 @@ def _gradient_of(copy: SmallCopy) -> Tensor:
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in copy.network.parameters()])
 
 
-def _mean_gradient(config: RunConfig, copy: SmallCopy, few: TruncatedBatches, *, apart: bool = False) -> Tensor:
+def _gradient_of_mean_loss(
+    config: RunConfig, copy: SmallCopy, few: TruncatedBatches, *, mean_per_micro_batch: bool = False
+) -> Tensor:
     """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow, and
     z · log² Z.
     """
@@ -588,7 +598,7 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: TruncatedBatches, *,
         normaliser = logits.exp().sum(-1).log() ** 2 if z_loss else 0.0
         losses.append(((1.0 - share) * nll + share * spread + z_loss * normaliser).sum())
     divided = [loss / n for loss, n in zip(losses, n_targets, strict=True) if n]
-    total = torch.stack(divided).mean() if apart else torch.stack(losses).sum() / sum(n_targets)
+    total = torch.stack(divided).mean() if mean_per_micro_batch else torch.stack(losses).sum() / sum(n_targets)
     torch.autograd.backward(total, inputs=list(copy.network.parameters()))
     found = _gradient_of(copy)
     copy.network.zero_grad()
@@ -599,7 +609,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tok
     """Do rate, clipping, decay, update and moving average follow the config at the start, midway and at the end?"""
     copy, optimizer, clip = small.clone(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
-        norm = float(_mean_gradient(config, copy, few).norm())
+        norm = float(_gradient_of_mean_loss(config, copy, few).norm())
         clip = min(clip, norm / 2) if norm > 0.0 else clip
     stepper = _stepper(config, copy, few, clip)
     named = dict(copy.network.named_parameters())
@@ -650,7 +660,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     live = {name: weight.detach().clone() for name, weight in copy.network.named_parameters()}
     with TemporaryDirectory(prefix="tui-transformer-check-") as folder:
         (saved := Path(folder) / "checkpoints").mkdir()
-        save_moving_average(Path(folder), copy.network, stepper.optimizer, 1, Provenance(tokenizer, {}))
+        load_moving_average_and_save(Path(folder), copy.network, stepper.optimizer, 1, Provenance(tokenizer, {}))
         found = load_file(saved / MOVING_AVERAGE / WEIGHTS)
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
@@ -755,7 +765,7 @@ def _projection_rows(model: ModelConfig, name: str, rows: int) -> list[int]:
     for joining, maps in (
         ("query_key_value", [queries, shared, shared]),
         ("key_value", [shared, shared]),
-        ("feed_forward.expand", [model.d_ff] * (model.ff_expansion // model.d_ff)),
+        ("feed_forward.expand", [model.d_ff] * (model.ff_expanded_width // model.d_ff)),
     ):
         if joining in name and sum(maps) == rows:
             return maps
@@ -826,7 +836,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
     return ""
 
 
-def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> Verdict:
+def check_seed_has_effect(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> Verdict:
     """Do the initial weights and the first batches depend on the seed?"""
     first, other = (build_model(copy.model, copy.network.vocab_size, config.seed + i).state_dict() for i in (0, 1))
 
@@ -849,19 +859,19 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Bat
     return _verdict("seed", wrong, english("another seed gives different initial weights and batches"))
 
 
-def check_examples(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
+def check_examples_against_files(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
     if not ExampleInverter.supports(kind := config.task.name):
         return _verdict("examples", "", english("no second implementation of '{kind}' to compare with", kind=kind))
     try:
-        own = check_own_batches(config, task, copy.network, lambda batch: _truncate(batch, ROWS))
+        own = check_first_batches(config, task, copy.network, lambda batch: _truncate(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: full_vocabulary_copy(small, words).network)
     except Mismatch as mismatch:
         return _verdict("examples", str(mismatch), "")
     return _verdict("examples", "", f"{own}; {small}")
 
 
-def check_batches(config: RunConfig, stream: BatchStream) -> Verdict:
+def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> Verdict:
     """Does an epoch read each example once, in its own order, and do random windows come from all of the text?"""
     micros, random, moved = config.train.accumulation, False, 0
     total = config.train.steps * micros
@@ -876,7 +886,7 @@ def check_batches(config: RunConfig, stream: BatchStream) -> Verdict:
     for at in places_to_try(total + 1, DRAWN, 0) if random else range(min(total, ORDERED)):
         step, micro = 1 + at // micros, at % micros
         if isinstance(stream, BucketedBatches):
-            epoch, batch = stream.rows(step, micro)
+            epoch, batch = stream.epoch_and_rows(step, micro)
         else:
             epoch = int(len(read[0]) > len(read[1])) if random else (step - 1) // per_epoch
             starts = stream.starts(step, micro)[:, 0]

@@ -36,13 +36,13 @@ class SmallCorpus:
     questions: Sequence[Row] = ()  # of documents: question and answer
 
 
-def write_like(corpus: Corpus, folder: Path, trained: float) -> SmallCorpus:
+def write_like(corpus: Corpus, folder: Path, train_share: float) -> SmallCorpus:
     """Write a small corpus like another into a folder; `trained` is the share of a text that is trained on."""
-    suffix = _suffix(corpus.source)
+    suffix = _table_suffix(corpus.source)
     if isinstance(corpus, TextCorpus):
-        return _write_text(folder / f"small{suffix or '.txt'}", trained)
+        return _write_text(folder / f"small{suffix or '.txt'}", train_share)
     if isinstance(corpus, ParallelCorpus):
-        return _write_pairs(folder / f"small{suffix or '.tsv'}", corpus.tags)
+        return _write_pairs(folder / f"small{suffix or '.tsv'}", corpus.tagged_languages)
     if isinstance(corpus, LabelledCorpus):
         rows = [(_sentence(i, "own"), CLASSES[i % len(CLASSES)]) for i in range(ROWS)]
         _write(folder / "small.csv", ("text", "class"), rows)
@@ -56,7 +56,7 @@ def write_like(corpus: Corpus, folder: Path, trained: float) -> SmallCorpus:
     return SmallCorpus(str(folder), rows=documents, questions=questions)
 
 
-def _suffix(source: str) -> str:
+def _table_suffix(source: str) -> str:
     """Return the suffix of the table that a corpus was read from; "" for any other file, or a generated corpus."""
     path = Path(source)
     files = [path] if path.is_file() else islice(path.rglob("*"), SEARCHED) if path.is_dir() else []
@@ -69,10 +69,10 @@ def _sentence(number: int, name: str) -> str:
     return " ".join((own, *others[:4], own, *others[4:], own)) + "."
 
 
-def _write_text(path: Path, trained: float) -> SmallCorpus:
+def _write_text(path: Path, train_share: float) -> SmallCorpus:
     documents = [f"{_sentence(i, 'Own')}\n{_sentence(i + 4, 'too')}" for i in range(DOCUMENTS)]
     train = total = sum(len(one) + len(END_OF_TEXT) for one in documents)
-    while int(total * trained) < train:
+    while int(total * train_share) < train:
         total += 1
     left, number = total - train, 0
     while left > 0:  # the last document is cut to what is left

@@ -134,8 +134,8 @@ class Stepper:
         `StepResult.read`) or a step does not fit (`torch.OutOfMemoryError`).
         """
         if self.ranks.leads:
-            self.ranks.broadcast_order(STEP, step, pieces)
-        totals, n_targets = self._gradients(step, pieces, between)
+            self.ranks.broadcast_instruction(STEP, step, pieces)
+        totals, n_targets = self._accumulate_gradients(step, pieces, between)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
 
         def result(norm: Tensor) -> StepResult:
@@ -195,19 +195,24 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _micro_batches(self, step: int) -> list[Batch]:
-        return [self.batches.batch(step, micro) for micro in self.ranks.own_block(self.config.train.accumulation)]
+        return [
+            self.batches.batch(step, micro)
+            for micro in self.ranks.own_micro_batch_range(self.config.train.accumulation)
+        ]
 
-    def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
+    def _accumulate_gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
         """Sum the gradients over all micro-batches, in the same order for any number of ranks."""
         self.optimizer.zero_grad(set_to_none=True)
         (made_for, micro_batches), self._prefetched = self._prefetched, (0, [])
         if made_for != step:
             micro_batches = self._micro_batches(step)
         targets = self.ranks.all_gather([batch.n_targets for batch in micro_batches])
-        scored, mine = sum(targets), self.ranks.own_block(len(targets))
+        scored, mine = sum(targets), self.ranks.own_micro_batch_range(len(targets))
         if self.overlaps:
             self._overlapped = self._overlapped or self.ranks.wrap_data_parallel(self.model)
-            return self._gradients_overlapped(self._overlapped, step, mine, micro_batches, pieces, scored), scored
+            return self._accumulate_gradients_overlapped(
+                self._overlapped, step, mine, micro_batches, pieces, scored
+            ), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
         self._replayed = None
         if pieces > 1 or not self.records_steps:
@@ -221,7 +226,7 @@ class Stepper:
                 if micro > mine.start:
                     between()
                 seed = seed_for(self.config.seed, "dropout", step, micro)
-                recording = self._recording(batch) if recorded and self.records_steps else None
+                recording = self._find_or_record_pass(batch) if recorded and self.records_steps else None
                 if self._uses_dropout:
                     seed_generators(self.device, seed)
                 if recording is not None:
@@ -247,12 +252,12 @@ class Stepper:
 
     def _backward(self, piece: Batch, scored: int | Tensor) -> Tensor:
         """Add the gradient of a piece to the parameters' `grad`; return Σ nll over its targets."""
-        total, aim = self._losses(piece)
+        total, aim = self._nll_and_training_loss(piece)
         # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
         torch.autograd.backward(aim / scored)
         return total.detach()
 
-    def _recording(self, batch: Batch) -> RecordedPass | None:
+    def _find_or_record_pass(self, batch: Batch) -> RecordedPass | None:
         """Return the recorded pass for batches of this shape; None if it cannot be recorded."""
         key = batch.tokens.shape
         if key not in self._recordings:
@@ -274,7 +279,7 @@ class Stepper:
         log.warning("continuing with plain steps, as recording one failed: %s", error)
         self.records_steps = False
 
-    def _gradients_overlapped(
+    def _accumulate_gradients_overlapped(
         self,
         forward: DistributedDataParallel,
         step: int,
@@ -294,13 +299,15 @@ class Stepper:
             if self._uses_dropout:
                 seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
             with nullcontext() if not parts or piece is parts[-1][1] else forward.no_sync():
-                total, aim = self._losses(piece, forward)
+                total, aim = self._nll_and_training_loss(piece, forward)
                 torch.autograd.backward(aim * weight)
             totals.append(total.detach() * bool(weight))
         self.ranks.run_collectively(lambda: None)
         return self.ranks.gather_losses(totals, pieces * len(micro_batches))
 
-    def _losses(self, piece: Batch, forward: Callable[..., Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def _nll_and_training_loss(
+        self, piece: Batch, forward: Callable[..., Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
         logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """

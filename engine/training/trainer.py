@@ -29,7 +29,7 @@ from engine.ranks import SINGLE, Ranks
 from engine.runs.commands import RunCommand
 from engine.runs.control import PAUSE_SLEEP, Control, Diverged, Leaking, Outcome, OutOfMemory, RankLost, StopRequested
 from engine.runs.records import AverageScores, DataFacts, EvaluationScores, Summary, TrainRecord, ValidationRecord
-from engine.runs.twins import fingerprint, scores_hash
+from engine.runs.twins import loss_and_gradient_hash, scores_hash
 from engine.runs.verdict import LEAK
 from engine.runs.writer import DISK_FULL_ERRNOS, RunWriter
 from engine.training import checkpoint
@@ -67,13 +67,13 @@ class Trainer:
     def run(self) -> Outcome:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
-            return self._run()
+            return self._train_and_close()
         except RunTakenOver as error:  # the run directory belongs to another process now
-            self.writer.release()
+            self.writer.release_lock()
             self.ranks.close()
             return Outcome("lost", self.state.step, str(error))
 
-    def _run(self) -> Outcome:
+    def _train_and_close(self) -> Outcome:
         try:
             # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
             whole = self.stepper.compiles or self.stepper.records_steps or self.stepper.overlaps
@@ -118,7 +118,10 @@ class Trainer:
         prepare_process(self.config, self.device)
         self.control.attach(self.writer.path, after=self.writer.last_command_id)
         weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
-        self.writer.wait_for_room, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
+        self.writer.wait_for_room, self.writer.checkpoint_bytes = (
+            self._sleep_unless_stopping,
+            3 * weights,
+        )  # with the moments
         self.writer.checkpoint_bytes += weights if self.config.train.ema else 0
         resumed = self._saved_step >= 0
         if not resumed:
@@ -144,7 +147,7 @@ class Trainer:
         self.writer.update_status(step=step, slowest=self.ranks.slowest, behind=self.ranks.lag_seconds)
         if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
             self._save()  # before evaluating: a resumed run evaluates again
-        self._evaluate_if_due()
+        self._evaluate_sample_prune_if_due()
         self._process_commands()
 
     def _train(self) -> Outcome:
@@ -152,21 +155,21 @@ class Trainer:
         try:
             self.begin()
             if resumed:
-                self._evaluate_if_due()  # what was due at the checkpoint's own step
+                self._evaluate_sample_prune_if_due()  # what was due at the checkpoint's own step
             self._process_commands()
             while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self.advance()
             self._finish()
         except StopRequested as stop:
             if stop.why:
-                self.control.request(RunCommand.STOP, stop.why, signal=signal.SIGTERM)
+                self.control.enqueue_command(RunCommand.STOP, stop.why, received_signal=signal.SIGTERM)
             while self.control.stop_is_queued():  # received mid-step: executed now
                 self.control.poll()
             return self._stop_with_checkpoint()
         except (Diverged, OutOfMemory, RankLost) as error:
             self.writer.wait_for_room = None
             if isinstance(error, Diverged):
-                self.inspector.note(nan_verdict(str(error), step=self.state.step))
+                self.inspector.write_if_changed(nan_verdict(str(error), step=self.state.step))
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
@@ -251,7 +254,7 @@ class Trainer:
                     "compilation failed, continuing uncompiled: {name}: {said}", name=type(error).__name__, said=said
                 )
                 self.writer.event("compile", said)
-                self.inspector.update_built(compiled=False)  # so that it stays uncompiled when it is resumed
+                self.inspector.update_recorded_build(compiled=False)  # so that it stays uncompiled when it is resumed
                 self.writer.update_status(phase="training")
         if first:
             self._compiled = True
@@ -331,7 +334,7 @@ class Trainer:
 
     # At a step boundary
 
-    def _evaluate_if_due(self) -> None:
+    def _evaluate_sample_prune_if_due(self) -> None:
         if _any_due(self.state.step, self.config.evaluation.every):
             self._evaluate()
         if _any_due(self.state.step, self.config.evaluation.sample_every):
@@ -346,7 +349,7 @@ class Trainer:
         if self.control.stop_is_queued():
             raise StopRequested
 
-    def _wait_for_room(self) -> None:
+    def _sleep_unless_stopping(self) -> None:
         if self.control.stop_is_queued():
             raise StopRequested
         time.sleep(PAUSE_SLEEP)
@@ -354,7 +357,7 @@ class Trainer:
     def _evaluate(self) -> None:
         state = self.state
         self.writer.update_status(phase="evaluating")
-        scores = self.scorer.record(self.model, self._raise_if_stopping).dump()
+        scores = self.scorer.score_model(self.model, self._raise_if_stopping).dump()
         so_far = {"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 4)}
         record = ValidationRecord.create(kind="validation", **so_far, **scores)
         self.writer.metrics(record)
@@ -398,11 +401,11 @@ class Trainer:
         if not _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         self.inspector.probe("after", self.state.step)
-        self._score_averages()
-        self._summarise(fingerprint(self.writer.path), scores_hash(self.writer.path))
+        self._save_and_score_averages()
+        self._summarise(loss_and_gradient_hash(self.writer.path), scores_hash(self.writer.path))
         self.inspector.check_finished(self.state.step)
 
-    def _score_averages(self) -> None:
+    def _save_and_score_averages(self) -> None:
         """Save and score the mean of the last checkpoints' weights, and their moving average; the model itself stays as
         it is.
         """
@@ -415,18 +418,18 @@ class Trainer:
         own = {name: value.clone() for name, value in checkpoint.weights_of(model).items()}
         try:
             if wanted >= 2:
-                steps = retry(lambda: checkpoint.save_average(run, model, provenance, wanted))
-                scores = self.scorer.record(model, self._raise_if_stopping).dump()
+                steps = retry(lambda: checkpoint.load_average_and_save(run, model, provenance, wanted))
+                scores = self.scorer.score_model(model, self._raise_if_stopping).dump()
                 self.state.average = AverageScores.create(steps=tuple(steps), **scores)
                 checkpoint.copy_weights(model, own)
             if moving:
                 optimizer = self.stepper.optimizer
-                retry(lambda: checkpoint.save_moving_average(run, model, optimizer, step, provenance))
-                self._ema = self.scorer.record(model, self._raise_if_stopping)
+                retry(lambda: checkpoint.load_moving_average_and_save(run, model, optimizer, step, provenance))
+                self._ema = self.scorer.score_model(model, self._raise_if_stopping)
         finally:
             checkpoint.copy_weights(model, own)
 
-    def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
+    def _summarise(self, metrics_digest: str | None = None, scores_digest: str | None = None) -> None:
         state = self.state
         best, last = (None if of is None else of.loss for of in (state.best, state.last))
         summary = Summary.create(
@@ -438,8 +441,8 @@ class Trainer:
             gap=None if best is None or last is None else last - best,
             average=state.average,
             **({} if self._ema is None else {"ema": self._ema}),
-            fingerprint=metrics,
-            scores_sha256=scores,
+            fingerprint=metrics_digest,
+            scores_sha256=scores_digest,
         )
         self.writer.write(summary)
 

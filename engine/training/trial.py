@@ -125,7 +125,7 @@ def crossover_length(ratios: Sequence[tuple[int, float]]) -> int | None:
     return min((length for length, _ in faster), default=None)
 
 
-def faster_layer_kind(model: ModelConfig) -> ModelConfig | None:
+def possibly_faster_layer_kind(model: ModelConfig) -> ModelConfig | None:
     """Return the first kind of layer whose attention may be faster than full attention."""
     return next((kind for kind, _ in model.layer_kinds() if ATTENTIONS[kind.attention].break_even_context(kind)), None)
 
@@ -135,7 +135,7 @@ def crossover_ratios(config: RunConfig, device: torch.device) -> list[tuple[int,
     its time / that of full attention), shortest length first; empty for kinds that never save time. If layers differ,
     it is the first kind that may.
     """
-    model = faster_layer_kind(config.model)
+    model = possibly_faster_layer_kind(config.model)
     if model is None:
         return []
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32

@@ -90,7 +90,7 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
     if own.window_stride is not None:
         data["window_stride"] = 5
     scored |= {"translations": 1, "beam": 1, "probes": False, "nanogpt_batches": 0}
-    if config.stride < config.window_targets:
+    if config.evaluation_stride < config.window_targets:
         scored["stride"] = config.task.small_context // 2
     tables["model"]["context_length"] = SMALL_CONTEXT.get(config.task.corpus, config.task.small_context)
     tables["train"]["batch_size"] = scored["batch_size"] = AT_ONCE
@@ -173,11 +173,11 @@ class Encoder:
         ids = [self.ids.get(symbol, self.unknown) for symbol in self.split_symbols(text.removeprefix(tag))]
         return [token for token in (self.tags.get(tag), *ids) if token is not None]
 
-    def check_vocabulary(self, known: str) -> None:
+    def require_symbols_occur_in(self, text: str) -> None:
         """No token was learned from a text other than `known`."""
-        raw = known.encode()
+        raw = text.encode()
         for symbol in self.symbols:
-            seen = symbol in raw or len(symbol) == 1 if isinstance(symbol, bytes) else symbol in known
+            seen = symbol in raw or len(symbol) == 1 if isinstance(symbol, bytes) else symbol in text
             wrong = english("the tokenizer has {symbol!r}, which is not in the training text", symbol=symbol)
             require(seen or symbol == "<unk>", wrong)
 
@@ -328,7 +328,9 @@ def check_rows(config: RunConfig, found: list[tuple[Ids, ...]], expected: list[t
 
 
 @torch.no_grad()
-def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list[float], list[bool]]:
+def nll_and_correctness(
+    network: Network, row: TokenRow, never_correct: int | None = None
+) -> tuple[list[float], list[bool]]:
     """Return −log p of each scored target of a row that is read alone, and whether it is the likeliest token; `never`
     does not count as such.
     """
@@ -337,14 +339,16 @@ def nll(network: Network, row: TokenRow, never: int | None = None) -> tuple[list
     logits = logits.mean(0, keepdim=True) if len(row.targets) < len(logits) else logits
     log_p = logits.log_softmax(-1)
     scored = [(place, row.targets[place]) for place in _scored_places(row.targets)]
-    likeliest = [int(log_p[at].argmax()) == target != never for at, target in scored]
+    likeliest = [int(log_p[at].argmax()) == target != never_correct for at, target in scored]
     return [-float(log_p[at, target]) for at, target in scored], likeliest
 
 
 def check_losses(config: RunConfig, batch: Batch, network: Network) -> None:
     context = batch.tokens.shape[1]
     found = score_batches(network, [batch], context=context, stride=context).nll.tolist()
-    same = _all_close(found, [loss for row in unpadded_rows(config, batch) for loss in nll(network, row)[0]])
+    same = _all_close(
+        found, [loss for row in unpadded_rows(config, batch) for loss in nll_and_correctness(network, row)[0]]
+    )
     require(same, english("a padded batch and its rows, read one at a time, have different losses"))
 
 
@@ -354,7 +358,7 @@ def scoring_windows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[To
     """
     for first, last in pairwise([0, *(place for place, token in enumerate(ids) if token == end), len(ids) - 1]):
         document, done = ids[first : last + 1], 0
-        for start in range(0, len(document) - 1, config.stride):
+        for start in range(0, len(document) - 1, config.evaluation_stride):
             window = document[start : start + config.model.context_length + 1]
             new = start + len(window) - 1 - done
             if new > 0:
@@ -382,14 +386,14 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     if on != "documents":  # whose tokenizer learns from questions and documents
         splits = texts if name == "characters" and on != "labelled" else ["train"]
         for side in (source, target):
-            side.check_vocabulary("\n".join(part for split in splits for row in texts[split] for part in row))
+            side.require_symbols_occur_in("\n".join(part for split in splits for row in texts[split] for part in row))
 
     def encoded(row: Row) -> tuple[Ids, ...]:
         if on == "labelled":
             classes = sorted({label for _, label in texts["train"]})
             return source(row[0])[: config.model.context_length], [classes.index(row[1])]
         if on == "pairs":
-            return source(row[0])[: config.task.longest_source(config)], target(row[1])
+            return source(row[0])[: config.task.source_truncation_length(config)], target(row[1])
         return tuple(target(" " * (i > 0 and name == "bpe") + part) for i, part in enumerate(row))
 
     rows = {split: [*map(encoded, texts[split])] for split in ("train", "validation")}
@@ -409,9 +413,9 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     for batch in trained[:COMPARED]:
         check_losses(config, batch, network)
     unknown = target.ids.get("<unk>")  # to predict it is never right, and its spelling costs more bits
-    scored = [nll(network, one, unknown) for one in asked]
+    scored = [nll_and_correctness(network, one, unknown) for one in asked]
     losses, right = ([value for row in scored for value in row[i]] for i in (0, 1))
-    record = scorer.record(network).dump()
+    record = scorer.score_model(network).dump()
     expected = {"loss": math.fsum(losses) / len(losses), "accuracy": sum(right) / len(right)}
     if "bits_per_byte" in record:
         text = texts["validation"][0][0]
@@ -472,7 +476,7 @@ def _cell_text(rows: Iterable[Iterable[Any]]) -> str:
     return "\n".join(" ".join(cell for cell in row if isinstance(cell, str)) for row in rows)
 
 
-def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Callable[[Batch], Batch]) -> str:
+def check_first_batches(config: RunConfig, task: Task, network: Network, cut: Callable[[Batch], Batch]) -> str:
     """Return what was compared of a run's first training and scoring batches, in words. Raise `Mismatch` if a row was
     made from a text that is not in the corpus's files, or if `network` gives it another loss when it is read alone.
     `cut` shortens a batch of long rows.
@@ -487,7 +491,7 @@ def check_own_batches(config: RunConfig, task: Task, network: Network, cut: Call
     if config.task.continues:
         assert isinstance(scorer, TextScorer)
         first["validation"] = [*scoring_windows(config, scorer.tokens[:].tolist(), originals.end)]
-        alone = [loss for one in first["validation"] for loss in nll(network, one)[0]]
+        alone = [loss for one in first["validation"] for loss in nll_and_correctness(network, one)[0]]
         same = _all_close(scorer.token_scores(network).nll.tolist(), alone)
         require(same, english("the scorer's losses differ from those of each window read alone"))
     else:

@@ -8,7 +8,7 @@ import torch
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import CASES, BenchmarkSpec, CaseResult
-from engine.proofs.bench.measure import linear_maps
+from engine.proofs.bench.measure import linear_map_counts_and_shapes
 from tui_transformer.__main__ import main
 from tui_transformer.cli.show.bench import MARK, _title
 
@@ -93,7 +93,7 @@ def test_a_network_that_does_not_see_all_tokens_is_timed_without_peers() -> None
 def test_the_limit_is_computed_for_the_models_own_vocabulary() -> None:
     config = presets.resolve(presets.find("gpt2-small"))
     config = spec(config).resolved(config, "fp32")
-    assert config.model.vocab_size == 50257 and linear_maps(config, 50257)[-1][-1] == 50257
+    assert config.model.vocab_size == 50257 and linear_map_counts_and_shapes(config, 50257)[-1][-1] == 50257
 
 
 @pytest.mark.slow

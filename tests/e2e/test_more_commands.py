@@ -181,7 +181,7 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     control = Control()
     request = Request("demo", None, None, tuple(SETTINGS), None, None)
     ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu", control=control)
-    control.request(RunCommand.STOP, "enough")
+    control.enqueue_command(RunCommand.STOP, "enough")
     ready.trainer.run()
     assert main(["resume", "demo", "--device", "cpu", "--runs-dir", str(tmp_path), "--json"]) == 0
     end = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -197,14 +197,14 @@ def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(t
     request = Request("demo", None, None, (*SETTINGS, "evaluation.every=0"), None, None)
     trainer = assemble(request.resolve(), runs_dir=tmp_path, device="cpu").trainer
     orders = [send(tmp_path / "demo", command) for command in (RunCommand.PAUSE, RunCommand.PAUSE, RunCommand.STOP)]
-    seen, write = [], trainer.writer._replace
+    seen, write = [], trainer.writer._replace_json
 
     def record(name: str, data: dict) -> None:
         if name == "status.json":
             seen.append((data["control_id"], data["state"]))
         write(name, data)
 
-    trainer.writer._replace = record
+    trainer.writer._replace_json = record
     trainer.run()
     allowed = {0: {"starting", "running"}, orders[0]: {"paused"}, orders[1]: {"paused"}}
     assert all(state in allowed.get(number, {"paused", "running", "stopped"}) for number, state in seen), seen

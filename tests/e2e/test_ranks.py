@@ -27,7 +27,7 @@ from tests.command import command
 from tests.engine.training.test_resume import without_clocks
 from tests.paused import assert_stays_paused
 from tests.waiting import PATIENCE, wait_for
-from tui_transformer.lab.work.launch import enqueue, spawn
+from tui_transformer.lab.work.launch import create_queued_run, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}
@@ -44,7 +44,7 @@ def small(preset: str, *changes: str) -> RunConfig:
 
 
 def begun(runs: Path, name: str, config: RunConfig, ranks: int = 1) -> "subprocess.Popen[bytes]":
-    path = enqueue(config, runs_dir=runs, name=name, command="")
+    path = create_queued_run(config, runs_dir=runs, name=name, command="")
     return spawn("begin", path, device="cpu", ranks=ranks, attached=ranks > 1)
 
 
@@ -226,14 +226,14 @@ def ended(process: "subprocess.Popen[bytes]") -> None:
 
 @pytest.mark.usefixtures("no_self_check")
 def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_path: Path, monkeypatch) -> None:
-    losses, seen = Stepper._losses, list[int]()
+    losses, seen = Stepper._nll_and_training_loss, list[int]()
 
     def wrong(self: Stepper, *piece: Any, **given: Any) -> Any:
         total, aim = losses(self, *piece, **given)
         seen.append(1)
         return (total * float("nan"), aim * float("nan")) if on_rank(1) and len(seen) == 12 else (total, aim)
 
-    monkeypatch.setattr(Stepper, "_losses", wrong)  # in the ranks as well, which are forks
+    monkeypatch.setattr(Stepper, "_nll_and_training_loss", wrong)  # in the ranks as well, which are forks
     ended(begun(tmp_path, "run", small("baseline", *SHORT), 2))
     status = RunReader(tmp_path / "run").status
     assert status.state == "failed" and status.step == 5

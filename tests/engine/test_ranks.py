@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.ranks import Grads, TreeSum, nodes_of
+from engine.ranks import Grads, TreeSum, node_sizes
 
 SHARDS = (1, 2, 3, 4, 6, 7, 8, 12)
 
@@ -22,7 +22,7 @@ def by_ranks(shards: int, size: int, missing: int | None = None) -> Grads:
         own = TreeSum(weights, mine.start)
         for micro in mine:
             own.add(1, None if micro == missing else leaf(micro))
-        assert [n for n, _ in own.nodes] == nodes_of(mine)
+        assert [n for n, _ in own.nodes] == node_sizes(mine)
         for n, grads in own.nodes:
             whole.add(n, grads)
     return whole.total()

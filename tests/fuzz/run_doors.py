@@ -58,7 +58,7 @@ def reader(folder: Path, edits: list[Edit]) -> None:
                 assert "\n" not in str(error)
             assert found.notes is not None
             _ = found.run.origin
-            twins.fingerprint(found.path)
+            twins.loss_and_gradient_hash(found.path)
             list(twins.inert_switches(found, root))
 
 
@@ -79,7 +79,7 @@ def feed(folder: Path, edits: list[Edit]) -> None:
             for run in runs:
                 view = looks.poll(run).view
                 if view is not None:
-                    pictures(view.train, view.validation, [floor.nats for floor in view.floors])
+                    pictures(view.train, view.validation, [floor.known_nats_per_char for floor in view.floors])
     followed.poll(runs[0])
 
 
@@ -171,7 +171,7 @@ def begun(folder: Path, edits: list[Edit]) -> None:
                     writer = RunWriter.adopt(root / run)
                 else:
                     writer = RunWriter(root / run)
-                    writer.rewind({"metrics": 100, "samples": 50}, 3)
+                    writer.begin_attempt_from_checkpoint({"metrics": 100, "samples": 50}, 3)
                 writer.verdict(Verdict("leak", "before", 3, "ok", 0.0, ""))
                 writer.update_status(step=4)
             except (InputError, OSError) as error:

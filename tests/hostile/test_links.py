@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import InputError
-from engine.base.plain_files import open_plain, read_plain, refuse_links
+from engine.base.plain_files import open_regular_file, read_regular_file, require_regular_files
 from engine.runs.commands import RunCommand, send
 from engine.runs.files import write_user_file
 from engine.runs.manage import write_notes
@@ -105,13 +105,13 @@ def test_only_plain_files_are_opened(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         with pytest.raises(OSError):
-            open_plain(path).close()
+            open_regular_file(path).close()
     (tmp_path / "file").write_bytes(b"12345")
-    assert read_plain(tmp_path / "file", 5) == b"12345"
+    assert read_regular_file(tmp_path / "file", 5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 bytes"):
-        read_plain(tmp_path / "file", 4)
+        read_regular_file(tmp_path / "file", 4)
     with pytest.raises(InputError, match="pipe: is a link or not a regular file"):
-        refuse_links(tmp_path)
+        require_regular_files(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

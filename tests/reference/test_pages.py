@@ -218,7 +218,7 @@ def test_every_measure_is_there() -> None:
     for measure in MEASURES:
         row = rows("measures")[measure.key]
         assert row[1] == measure.name and row[3] == ("lower" if measure.lower_is_better else "higher")
-        assert measure.question in row[2] and (row[-1] == "not compared") == (not measure.judged)
+        assert measure.question in row[2] and (row[-1] == "not compared") == (not measure.is_compared)
 
 
 def test_every_badge_says_what_it_means_and_what_to_do() -> None:

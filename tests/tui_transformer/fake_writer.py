@@ -96,17 +96,19 @@ class FakeWriter:
     def prompts(self) -> tuple[str, ...]:
         return self._prompts
 
-    def attention_shape(self, which: str) -> tuple[int, int]:
+    def attention_layer_and_head_counts(self, which: str) -> tuple[int, int]:
         return 2, 4
 
     def set_target(self, language: str) -> None:
         self.to = language
 
-    def notice(self, text: str, settings: Settings) -> str:
+    def length_warning(self, text: str, settings: Settings) -> str:
         wanted = len(text) + int(settings["length"])
         return f"the model was trained on 128 tokens at a time, but you asked for {wanted}" if wanted > 128 else ""
 
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         self._check(text)
         self.asked.append((text, dict(settings)))
         for at in range(int(settings["length"])):
@@ -118,7 +120,7 @@ class FakeWriter:
         if "Ω" in text:
             raise InputError("this model has never seen '\\u03a9' (U+03A9); it knows 64 characters: abc")
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+    def answer_and_likeliest_others(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         return (FullAnswer(written, 0.83), FullAnswer("Arlow", 0.1), FullAnswer("Corvik", 0.02))[: 1 + others]
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:

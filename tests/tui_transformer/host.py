@@ -14,7 +14,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.work.launch import TrainingThread, enqueue
+from tui_transformer.lab.work.launch import TrainingThread, create_queued_run
 from tui_transformer.lab.work.logs import redirect_stderr
 
 NOISE = b"C LIBRARY SPEAKING\n"
@@ -28,7 +28,9 @@ class Host(App[None]):
 
     def __init__(self, runs: Path) -> None:
         super().__init__()
-        self.training = TrainingThread("begin", enqueue(HOSTED, runs_dir=runs, name="run", command=""), device="cpu")
+        self.training = TrainingThread(
+            "begin", create_queued_run(HOSTED, runs_dir=runs, name="run", command=""), device="cpu"
+        )
 
     def compose(self) -> ComposeResult:
         yield Static(id="step")

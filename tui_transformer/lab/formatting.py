@@ -93,7 +93,7 @@ def memory(n_bytes: float) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
-def per_cent(share: float) -> str:
+def signed_per_cent(share: float) -> str:
     """`+5.6%`, signed unless it rounds to zero."""
     shown = f"{share:+.1%}" if abs(share) < 100 else f"{100 * share:+.2g}%"
     return "0.0%" if shown in ("-0.0%", "+0.0%") else shown
@@ -131,7 +131,7 @@ def elide_middle(text: str, width: int) -> str:
     return set_cell_size(f"{head}…{tail}", width)
 
 
-def lead_in_words(lead: LeadBaseline) -> str:
+def lead_baseline_text(lead: LeadBaseline) -> str:
     return tr(
         "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; "
         "{copied:.1%} of the words in the reference summaries occur in the article",
@@ -145,7 +145,7 @@ def lead_in_words(lead: LeadBaseline) -> str:
 WIDEST_CLASS = 14  # columns of a class's name in a confusion table
 
 
-def readers_in_words(data: DataFacts) -> Iterator[str]:
+def classification_baseline_lines(data: DataFacts) -> Iterator[str]:
     """What others get right of the validation texts of a classification: one class always, word counts, the grammar."""
     if data.majority is not None and data.majority.of:
         yield tr("always “{answer}”: {share:.1%}", answer=clean_line(data.majority.answer), share=data.majority.share)

@@ -43,10 +43,10 @@ from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
 from tui_transformer.studio.shared.key_line import KeyLine
-from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE, help_screen, remap
+from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE, help_screen, update_displayed_keys
 from tui_transformer.studio.shared.messages import LaunchChoice, PlayRun, ResumeRun, StudyTiming, notify, show_errors
-from tui_transformer.studio.shared.textual_private import SafeCommandPalette, lay_out, prepared
-from tui_transformer.studio.shared.typing_order import TypingOrderApp, accepts_as_text, register_keys
+from tui_transformer.studio.shared.textual_private import SafeCommandPalette, lay_out, mount_hidden_screen
+from tui_transformer.studio.shared.typing_order import TypingOrderApp, accepts_as_text, register_alt_and_symbol_keys
 from tui_transformer.studio.themes import THEMES
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class TopBar(Horizontal):
         def __init__(self, number: int, pane: str) -> None:
             super().__init__(id=f"tab-{pane}", classes="tab")
             self.pane, self._number = pane, number
-            self.show_key(typing=False)
+            self.update_key_label(typing=False)
 
-        def show_key(self, *, typing: bool) -> None:
+        def update_key_label(self, *, typing: bool) -> None:
             key = f" {'alt+' if typing else ''}{self._number} "
             self.update(Text.assemble((key, "bold"), f"{tr(self.pane).capitalize()} "))
 
@@ -88,12 +88,12 @@ class TopBar(Horizontal):
         for tab in self.query(TopBar.Tab):
             tab.set_class(tab.pane == pane, "chosen")
 
-    def show_keys(self, *, typing: bool) -> None:
+    def update_key_labels(self, *, typing: bool) -> None:
         if typing == self._typing:
             return
         self._typing = typing
         for tab in self.query(TopBar.Tab):
-            tab.show_key(typing=typing)
+            tab.update_key_label(typing=typing)
 
 
 @runtime_checkable
@@ -124,7 +124,7 @@ class PaneSwitcher(ContentSwitcher):
 
 
 @lru_cache(maxsize=1)
-def limit_gc_pauses(modules: int) -> None:
+def limit_gc_pauses(module_count: int) -> None:
     """Exempt imports from garbage collection, and collect often: a pass over torch's modules, or over 200,000 new
     objects, freezes the screen for 150 ms.
     """
@@ -190,7 +190,7 @@ class Studio(TypingOrderApp):
         self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto", panes: tuple[str, ...] = PANE_NAMES
     ) -> None:
         super().__init__()
-        register_keys()
+        register_alt_and_symbol_keys()
         break_between_characters()
         self.runs_dir, self.data_dir, self.device, self.panes = runs_dir, data_dir, device, panes
         self.launches = RunActions(runs_dir, data_dir, device)
@@ -247,7 +247,7 @@ class Studio(TypingOrderApp):
                 for pane in missing:
                     await switcher.add_content(self._build_pane(pane))
                 if missing:
-                    self.run_worker(self._show_live_runs(), group="live")
+                    self.run_worker(self._open_train_if_live(), group="live")
                     self.run_worker(self._prepare_help(), group="help")
                 self._has_all_panes = True
 
@@ -256,7 +256,7 @@ class Studio(TypingOrderApp):
         if self._settings_problem:
             notify(self, self._settings_problem, "warning")
         bar = self.query_one(TopBar)
-        show_keys = lambda screen: bar.show_keys(typing=accepts_as_text(screen.focused, "1"))
+        show_keys = lambda screen: bar.update_key_labels(typing=accepts_as_text(screen.focused, "1"))
         self.screen.bindings_updated_signal.subscribe(bar, show_keys)
         switcher = self.query_one(PaneSwitcher)
         self.watch(switcher, "current", bar.highlight)
@@ -275,7 +275,7 @@ class Studio(TypingOrderApp):
         if not self.settings.welcomed:  # even if there are runs: `make demo` leaves one
             self.push_screen(Welcome(), welcomed)
 
-    async def _show_live_runs(self) -> None:
+    async def _open_train_if_live(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
         live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
         if live and not self.key_count and "train" in self.panes:
@@ -369,7 +369,7 @@ class Studio(TypingOrderApp):
         """Build each pane's help in the background, so that the first `?` is as fast as later ones."""
         for pane in self.panes:
             await asyncio.sleep(QUIET)
-            screen, mounted = prepared(self, self._help_screen_name(pane))
+            screen, mounted = mount_hidden_screen(self, self._help_screen_name(pane))
             await mounted
             lay_out(screen, self)
 
@@ -393,7 +393,7 @@ class Studio(TypingOrderApp):
 
     def _remap(self) -> None:
         self.set_keymap(self.settings.keys)
-        remap(self.settings.keys)
+        update_displayed_keys(self.settings.keys)
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         return correct_svg_widths(super().export_screenshot(title=title, simplify=simplify))
@@ -437,17 +437,19 @@ class Studio(TypingOrderApp):
             run = await asyncio.to_thread(create, event.config, how, event.command, event.name, event.ranks)
             self._train_pane.show(run)
             self.action_show_pane("train")
-            await self._start_and_watch(self.launches.start, run, how)
+            await self._launch_and_notify_outcome(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
     async def on_resume_run(self, event: ResumeRun) -> None:
         with show_errors(self):
-            await self._start_and_watch(self.launches.resume, event.run, self._launch_mode(event.how))
+            await self._launch_and_notify_outcome(self.launches.resume, event.run, self._launch_mode(event.how))
 
     def on_study_timing(self, event: StudyTiming) -> None:
-        self._train_pane.show_timing(event)
+        self._train_pane.update_study_being_timed(event)
 
-    async def _start_and_watch(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
+    async def _launch_and_notify_outcome(
+        self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode
+    ) -> None:
         """Begin or resume off the event loop, then watch the training thread.
 
         That thread is not Textual's: asyncio waits for those at exit, and a crashing studio must not hang.
@@ -463,13 +465,13 @@ class Studio(TypingOrderApp):
     # Leaving
 
     def _install_signal_handlers(self) -> None:
-        self.set_interval(TERMINAL, self._check_terminal)
+        self.set_interval(TERMINAL, self._quit_if_terminal_gone)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._quit_without_asking()))
 
-    async def _check_terminal(self) -> None:
+    async def _quit_if_terminal_gone(self) -> None:
         """A terminal may vanish silently if hang-ups are ignored; reading from it would never end."""
         if is_terminal_gone():
             await self._quit_without_asking()

@@ -21,7 +21,7 @@ from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import BenchmarkSpec, CaseResult
 from engine.proofs.bench.measure import Throughput
 from engine.runs.files import read_json
-from tui_transformer.lab.work.launch import enqueue, spawn
+from tui_transformer.lab.work.launch import create_queued_run, spawn
 from tui_transformer.languages import SETTINGS_VARIABLE
 
 SIZE = (120, 36)  # columns and lines
@@ -49,7 +49,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         columns, lines = SIZE
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        variables = os.environ | {"TERM": "xterm-256color", SETTINGS_VARIABLE: str(studio_settings(runs_dir))}
+        variables = os.environ | {"TERM": "xterm-256color", SETTINGS_VARIABLE: str(write_studio_settings(runs_dir))}
         command = [sys.executable, "-m", "tui_transformer", "--language", "en"]  # whose words are waited for
         command += ["--runs-dir", str(runs_dir), *arguments]
         self.process = subprocess.Popen(
@@ -96,7 +96,7 @@ class Terminal:
         os.close(self._master)
 
 
-def studio_settings(folder: Path) -> Path:
+def write_studio_settings(folder: Path) -> Path:
     """Write the settings of a studio that shows no welcome and trains in its own thread."""
     settings = folder / "settings.toml"
     settings.write_text('welcomed = true\nlaunch = "thread"\n', encoding="utf-8")
@@ -144,7 +144,7 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config = endless_config(w.config, precision="fp32", threads=w.threads)
-        run = enqueue(config, runs_dir=folder, name="run", command="bench")
+        run = create_queued_run(config, runs_dir=folder, name="run", command="bench")
         with nullcontext() if kind == THREADED else training_process(run, str(w.device)):
             if kind == HEADLESS:
                 return steps_per_second(run, w.seconds), {}

@@ -80,7 +80,7 @@ def read_documents(path: Path) -> list[str]:
 
 def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
     """Return training, validation and perhaps test documents that share no line, each in the file's order."""
-    order = sort_by_hash(documents)
+    order = distinct_sorted_by_hash(documents)
     validation = max(1, round(len(order) * data.validation_fraction))
     test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
     if validation + test >= len(order):
@@ -96,7 +96,7 @@ def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> 
     return {name: tuple(text for text in documents if text in part) for name, part in parts.items() if part}
 
 
-def sort_by_hash(documents: Iterable[str]) -> list[str]:
+def distinct_sorted_by_hash(documents: Iterable[str]) -> list[str]:
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -116,10 +116,10 @@ def _read_question_files(folder: Path) -> dict[str, tuple[Question, ...]]:
                 split=split,
             )
             raise InputError(problem)
-    return {split: read_questions(path, blind=split == "test") for split, path in files.items()}
+    return {split: read_questions(path, may_lack_answers=split == "test") for split, path in files.items()}
 
 
-def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
+def read_questions(path: Path, *, may_lack_answers: bool = False) -> tuple[Question, ...]:
     """Return a file's questions: `question`, a tab, `answer`; a first line of just these words is a header. With
     `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
     """
@@ -128,7 +128,7 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
     first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
         raise text.error_at(1, tr("a header and nothing below it"))
-    columns = 1 if blind and len(rows[first]) == 1 else 2
+    columns = 1 if may_lack_answers and len(rows[first]) == 1 else 2
     wanted = (
         tr("expected a question, a tab and the answer")
         if columns == 2

@@ -151,7 +151,7 @@ class DocumentCorpus(Corpus):
         lines += [
             (label, size),
             *((tr("probe"), tr("{probe}: {count:,} facts", probe=name, count=n)) for name, n in recalls.items()),
-            *self.origin_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence, self.notes),
             *overlap_lines,
         ]
         examples = ["", *(clean_line(text[:MAX_EXAMPLE_LENGTH]) for text in train[:N_EXAMPLES])]
@@ -160,13 +160,13 @@ class DocumentCorpus(Corpus):
             examples += ["", *(clean_line(f"{text}  →  {answer}") for text, answer in pairs)]
         return Description(record, lines, examples)
 
-    def preview(self, data: DataConfig, kind: str, rows: int) -> CorpusPreview:
+    def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
         """Return questions with answers, or documents with their second half masked and the missing text."""
         from engine.data.tokenizers import WordTokenizer
 
         train, asked = self.documents["train"], self.questions.get("train", ())
         lines, size = list[str](), tr("{n:,} documents", n=len(train))
-        if kind == "questions":
+        if row_name == "questions":
             if not asked:
                 raise InputError(tr("corpus {name} has no questions: it is for span-corruption", name=self.name))
             size = tr("{n:,} questions", n=len(asked))

@@ -10,7 +10,13 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
-from engine.data.documents.by_path import accepts_path, load_path, read_documents, read_questions, sort_by_hash
+from engine.data.documents.by_path import (
+    accepts_path,
+    distinct_sorted_by_hash,
+    load_path,
+    read_documents,
+    read_questions,
+)
 from engine.data.documents.corpus import DocumentCorpus, Question, RecallFact
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
@@ -28,7 +34,7 @@ PEOPLE = {"biographies": 500, "biographies-named": 300}  # if `data.corpus_size`
 N_OTHER_WORDS, N_CHARACTERS, MIN_PEOPLE_FOR_ALL = 154, 53, 300
 
 
-def vocabulary_sizes(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
+def vocabulary_bounds_by_tokenizer(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
     people = data.corpus_size or PEOPLE[name]
     at_most = people < MIN_PEOPLE_FOR_ALL
     return {"words": (N_OTHER_WORDS + people, at_most), "characters": (N_CHARACTERS, at_most)}
@@ -118,12 +124,15 @@ QUESTION_PATTERN = re.compile(r"Where was (?P<name>.+) born\?")
 
 def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> DocumentCorpus:
     documents = read_documents(place / "wiki.txt")
-    questions = {split: read_questions(place / file, blind=split == "test") for split, file in BIRTHPLACE_FILES.items()}
+    questions = {
+        split: read_questions(place / file, may_lack_answers=split == "test")
+        for split, file in BIRTHPLACE_FILES.items()
+    }
     in_order = sorted(documents)
     asked = {
         split: {text for one in group for text in _documents_about(one, in_order)} for split, group in questions.items()
     }
-    back = set(sort_by_hash(asked["train"] - asked["validation"] - asked["test"])[:N_HELD_OUT_DOCUMENTS])
+    back = set(distinct_sorted_by_hash(asked["train"] - asked["validation"] - asked["test"])[:N_HELD_OUT_DOCUMENTS])
     parts = {
         "train": tuple(text for text in documents if text not in back),
         "validation": tuple(text for text in documents if text in back),
@@ -172,5 +181,5 @@ DOCUMENTS_KIND = CorpusKind(
     accepts_path=accepts_path,
     load_path=load_path,
     named_loaders=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
-    vocabularies={name: partial(vocabulary_sizes, name) for name in QUESTIONS},
+    vocabularies={name: partial(vocabulary_bounds_by_tokenizer, name) for name in QUESTIONS},
 )

@@ -18,10 +18,10 @@ from pathlib import Path
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, invalid_path_error, join_or
 from engine.base.language import english, tr
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 from engine.config.sections import DataConfig
 from engine.data.corpus import SPLIT_ALIASES
-from engine.data.documents.by_path import sort_by_hash
+from engine.data.documents.by_path import distinct_sorted_by_hash
 from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
 from engine.data.parallel.lines import NumberedLines, read_lines
 from engine.data.sources import DEFAULT_FIELD
@@ -45,13 +45,13 @@ def accepts_path(corpus: str) -> bool:
     path = Path(corpus).expanduser()
     inner = path / TRAIN
     if inner.is_file():
-        return not _lacks_class_column(inner)
-    return corpus.lower().endswith(ENDINGS) and not _lacks_class_column(path)
+        return not _header_names_only_text(inner)
+    return corpus.lower().endswith(ENDINGS) and not _header_names_only_text(path)
 
 
-def _lacks_class_column(file: Path) -> bool:
+def _header_names_only_text(file: Path) -> bool:
     try:
-        with open_plain(file) as opened:
+        with open_regular_file(file) as opened:
             first = opened.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace")
         heads = [cell.strip().casefold() for cell in next(csv.reader([first]), [])]
     except (OSError, ValueError, csv.Error):
@@ -179,7 +179,7 @@ def _find_columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequ
 
 
 def _split_rows(rows: TextClassRows, validation: float, test: float, where: str) -> dict[str, TextClassRows]:
-    order = sort_by_hash(text for text, _ in rows)
+    order = distinct_sorted_by_hash(text for text, _ in rows)
     held_out, tested = max(1, round(len(order) * validation)), max(1, round(len(order) * test)) if test else 0
     if held_out + tested >= len(order):
         raise InputError(

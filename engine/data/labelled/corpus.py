@@ -12,7 +12,7 @@ from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, format_counts
 from engine.data.framing import sha256_of_texts
-from engine.data.labelled.shortcut import find_shortcuts
+from engine.data.labelled.shortcut import find_best_word_rule
 from engine.data.overlap import Overlap, labelled_overlap
 from engine.runs.verdict import OK
 
@@ -48,7 +48,7 @@ class LabelledCorpus(Corpus):
     # By split; empty where the grammar is unknown
     reader_accuracies: Mapping[str, ReaderAccuracies] = field(default_factory=dict)
     refusal: str = ""  # why no run may start on it; earlier runs stay verifiable
-    shortcuts = cached_property(find_shortcuts)
+    shortcuts = cached_property(find_best_word_rule)
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -104,14 +104,14 @@ class LabelledCorpus(Corpus):
                     share=right / of,
                 ),
             ),
-            *self.origin_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence, self.notes),
             *overlap_lines,
             *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
         ]
         examples = ["", *(clean_line(f"{text[:MAX_EXAMPLE_LENGTH]}  →  {name}") for text, name in shown)]
         return Description(record, lines, examples)
 
-    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+    def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
         from engine.data.tokenizers import WordTokenizer
 
         train = self.splits["train"]

@@ -43,7 +43,7 @@ class Shortcut:
         return Verdict("shortcut", "before", 0, SUSPICIOUS, self.share, why)
 
 
-def find_shortcuts(corpus: "LabelledCorpus") -> list[Shortcut]:
+def find_best_word_rule(corpus: "LabelledCorpus") -> list[Shortcut]:
     """Return the rule of the words, ignoring case, that occur in the most training texts of their class and the fewest
     others; none if there are too few texts.
     """

@@ -26,7 +26,7 @@ from engine.data.corpus import SPLIT_ALIASES, path_exists
 from engine.data.parallel.fields import has_fields, read_fields
 from engine.data.parallel.lines import NumberedLines, read_lines, trim_both, uneven_error
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
-from engine.data.parallel.table import LANGUAGES, SIDES, parse_table
+from engine.data.parallel.table import LANGUAGES, SIDES, parse_pairs_and_languages
 
 TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 FILE_PATTERN = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
@@ -104,13 +104,13 @@ def make_absolute(corpus: str) -> str:
     """Return a path of pairs made absolute, with its columns or languages."""
     base, chosen = split_selector(corpus)
     try:
-        paths = [str(Path(file.strip()).expanduser().absolute()) for file in split_paths(base)]
+        paths = [str(Path(file.strip()).expanduser().absolute()) for file in split_comma_joined_paths(base)]
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
         raise invalid_path_error(corpus, error) from None
     return ",".join(paths) + (f"#{','.join(chosen)}" if chosen else "")
 
 
-def split_paths(base: str) -> list[str]:
+def split_comma_joined_paths(base: str) -> list[str]:
     """Return the one path, or the two joined by a comma."""
     return [base] if path_exists(base) else base.split(",")
 
@@ -142,7 +142,7 @@ def _read_corpus(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
         languages, splits = _read_folder(path, chosen)
     elif path_exists(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen or ("1", "2")]
-        pairs, languages = parse_table(read_lines(path), columns)
+        pairs, languages = parse_pairs_and_languages(read_lines(path), columns)
         splits = {"train": pairs}
     else:
         return _read_two_files(base, chosen)

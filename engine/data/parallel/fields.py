@@ -34,7 +34,9 @@ def read_fields(
 def _read_pairs(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
-    rows = (zip(*(read_documents(file, field, lines=True) for field in fields), strict=True) for file in files)
+    rows = (
+        zip(*(read_documents(file, field, keep_empty_rows=True) for field in fields), strict=True) for file in files
+    )
     lines = ([" ".join("".join(part).split()) for part in row] for row in chain.from_iterable(rows))
     return complete_pairs(((source, target) for source, target in lines), most)
 

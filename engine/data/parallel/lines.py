@@ -18,7 +18,7 @@ from typing import IO
 
 from engine.base.errors import InputError, did_you_mean, reason
 from engine.base.language import tr
-from engine.base.plain_files import open_plain
+from engine.base.plain_files import open_regular_file
 
 MAX_BYTES = 2 * 1024**3  # of unpacked text
 MAX_LINE_LENGTH = 100_000  # characters per line; a longer one is no sentence
@@ -82,27 +82,27 @@ def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, tar
     return InputError(problem)
 
 
-def read_lines(path: Path, most: int | None = None) -> NumberedLines:
+def read_lines(path: Path, max_lines: int | None = None) -> NumberedLines:
     """Return the lines of a text file, or the first `most`, unpacked if its name ends in .gz. Raises as `read_bytes`
     and `split_lines`.
     """
     where = str(path)[:200]
-    return split_lines(read_bytes(path, where, most), where)
+    return split_lines(read_bytes(path, where, max_lines), where)
 
 
-def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
+def read_bytes(path: Path, where: str, max_lines: int | None = None) -> bytes:
     """Return the content of a file, or its first `most` lines, unpacked if its name ends in .gz."""
     try:
         if path.is_dir():
             raise InputError(tr("{where}: this is a folder; a text file is needed", where=where))
-        with open_plain(path) as packed:
+        with open_regular_file(path) as packed:
             size = os.fstat(packed.fileno()).st_size
             if size > MAX_BYTES:
                 raise _too_large_error(where)
             if path.suffix != ".gz":
-                return packed.read(MAX_BYTES) if most is None else b"".join(islice(packed, most))
+                return packed.read(MAX_BYTES) if max_lines is None else b"".join(islice(packed, max_lines))
             with gzip.GzipFile(fileobj=packed) as file:
-                return _read_unpacked(file, size, where, most)
+                return _read_unpacked(file, size, where, max_lines)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         problem = tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
         raise InputError(problem) from None
@@ -121,7 +121,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
     """Return the content of a file in any folder of a zip archive, and its name in errors."""
     where = f"{str(archive)[:200]} ({name})"
     try:
-        with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
+        with open_regular_file(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
                 problem = tr("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
@@ -140,10 +140,10 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
-def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, most: int | None = None) -> bytes:
+def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, max_lines: int | None = None) -> bytes:
     """Return the whole content, or `most` lines, without trusting the size stated by an archive of `packed` bytes."""
     unpacked, ends = bytearray(), 0
-    while (most is None or ends < most) and (block := file.read(BLOCK)):
+    while (max_lines is None or ends < max_lines) and (block := file.read(BLOCK)):
         unpacked += block
         ends += block.count(b"\n")
         if len(unpacked) > MAX_BYTES:
@@ -155,7 +155,7 @@ def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, mos
                 bomb=MAX_UNPACKING_RATIO,
             )
             raise InputError(problem)
-    return bytes(unpacked) if most is None else b"".join(islice(io.BytesIO(unpacked), most))
+    return bytes(unpacked) if max_lines is None else b"".join(islice(io.BytesIO(unpacked), max_lines))
 
 
 def decode_text(raw: bytes, where: str) -> str:

@@ -20,7 +20,7 @@ from engine.data.parallel.fields import left_out_note, read_fields
 from engine.data.parallel.iwslt import parse_tagged, parse_xml_pair
 from engine.data.parallel.lines import read_bytes, read_lines, read_member, split_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
-from engine.data.parallel.table import parse_table
+from engine.data.parallel.table import parse_pairs_and_languages
 from engine.data.sources import group_by_split
 from engine.data.synthetic import bulletins
 from engine.data.synthetic.phrasebook import corpus as phrasebook
@@ -84,7 +84,7 @@ def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> Parallel
     splits: dict[str, Pairs] = {}
     left_out = 0
     for split, names in GIGAWORD.items():
-        here = ([_existing_path(place / name) for name in sides] for sides in names)
+        here = ([_path_or_gzipped(place / name) for name in sides] for sides in names)
         files = next((files for files in here if all(map(is_file, files))), None)
         if files is not None:
             splits[split], dropped = _first_pairs(files, _pair_limit(split, data))
@@ -103,7 +103,7 @@ def load_cnn_dailymail(entry: CorpusEntry, data: DataConfig, place: Path) -> Par
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, notes)
 
 
-def _existing_path(path: Path) -> Path:
+def _path_or_gzipped(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return path if is_file(path) or not is_file(packed) else packed
 
@@ -137,7 +137,7 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     """
     name = "deu.tsv" if is_file(place / "deu.tsv") else "deu.txt"
     raw, where = _read_file_or_member(place, name, "deu-eng.zip")
-    pairs, _ = parse_table(split_lines(raw, where))
+    pairs, _ = parse_pairs_and_languages(split_lines(raw, where))
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
     note = tr(
         "validation and test share no sentence with training on either side, except sentences that "

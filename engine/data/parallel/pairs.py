@@ -21,7 +21,7 @@ from engine.config.sections import DataConfig
 from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, direction, format_counts
 from engine.data.framing import fold_case_and_spaces, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
-from engine.data.tokenizers.tagged import add_tag, language_of, remove_tag
+from engine.data.tokenizers.tagged import add_tag, remove_tag, target_language_of
 
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 5, 300  # pairs that `data show` prints, and characters of each sentence
 RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation
@@ -54,7 +54,7 @@ class Pairs:
 
     def for_language(self, language: str) -> "Pairs":
         """Return those of one target language, without its tag."""
-        found = self.select(i for i, source in enumerate(self.sources) if language_of(source) == language)
+        found = self.select(i for i, source in enumerate(self.sources) if target_language_of(source) == language)
         return replace(found, sources=tuple(map(remove_tag, found.sources)), has_tags=False)
 
 
@@ -168,11 +168,11 @@ class ParallelCorpus(Corpus):
         return {name: pairs.sha256 for name, pairs in self.splits.items()}
 
     @property
-    def title(self) -> list[str]:
+    def title_parts(self) -> list[str]:
         return [self.version, direction(self.languages), self.source]
 
     @property
-    def tags(self) -> tuple[str, ...]:
+    def tagged_languages(self) -> tuple[str, ...]:
         """The target languages, if there are several."""
         return self.languages[1:] if len(self.languages) > 2 else ()
 
@@ -194,7 +194,7 @@ class ParallelCorpus(Corpus):
         splits = {name: pair_statistics(pairs) for name, pairs in self.splits.items()}
         warned = [line for split, numbers in splits.items() for line in pair_warnings(split, numbers)]
         sources, targets = (len(set().union(*side)) for side in self._sides())
-        examples = self._first_pairs(N_EXAMPLES)
+        examples = self._first_distinct_pairs(N_EXAMPLES)
         overlap, overlap_lines = self.overlap_report()
         record = {
             "languages": self.languages,
@@ -221,7 +221,7 @@ class ParallelCorpus(Corpus):
             (tr("pairs"), format_counts({split: numbers.pairs for split, numbers in splits.items()})),
             (tr("sources"), lengths(train.source_mean, train.source_longest, sources)),
             (tr("targets"), lengths(train.target_mean, train.target_longest, targets)),
-            *self.origin_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence, self.notes),
             *overlap_lines,
             *(("⚠", told(line)) for line in warned),
         ]
@@ -229,8 +229,8 @@ class ParallelCorpus(Corpus):
         shown = [f"\n{clean_line(source[:most])}\n  {clean_line(target[:most])}" for source, target in examples]
         return Description(record, lines, shown)
 
-    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
-        lines = [sentence for pair in self._first_pairs(rows // 2) for sentence in pair]
+    def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
+        lines = [sentence for pair in self._first_distinct_pairs(rows // 2) for sentence in pair]
         sources, targets = self._sides()
         if data.shared_vocabulary:
             characters = VocabularySizes(len(set().union(*sources, *targets)))
@@ -238,7 +238,7 @@ class ParallelCorpus(Corpus):
             characters = VocabularySizes(len(set().union(*targets)), len(set().union(*sources)))
         return CorpusPreview(self.name, lines, characters, tr("{n:,} pairs", n=len(self.splits["train"])), paired=True)
 
-    def _first_pairs(self, count: int) -> list[tuple[str, str]]:
+    def _first_distinct_pairs(self, count: int) -> list[tuple[str, str]]:
         """Return the first different training pairs."""
         train = self.splits["train"]
         return list(islice(dict.fromkeys(zip(train.sources, train.targets, strict=True)), count))

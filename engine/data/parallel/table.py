@@ -19,7 +19,9 @@ SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
-def parse_table(text: NumberedLines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, ...]]:
+def parse_pairs_and_languages(
+    text: NumberedLines, columns: Sequence[str | int] = (1, 2)
+) -> tuple[Pairs, tuple[str, ...]]:
     """Return the pairs of columns of tab-separated lines, named by number (from 1) or heading, and their languages.
     Of more than two, all but the first are target languages, and an empty cell is a missing translation.
     """

@@ -76,7 +76,7 @@ class WindowFilter(Generic[S]):
             raise ValueError(f"no text of this grammar continues with {character!r} here")
         return _normalise(found)
 
-    def nats(self, text: str, start: int, stop: int, whole_past: Nats) -> Nats:
+    def nats(self, text: str, start: int, stop: int, whole_past_nats: Nats) -> Nats:
         """Return (stop − start − 1,) −log p of the characters after the first of a window, given those before them in
         it; `whole_past` is (n,) −log p(character | whole past) of the text, used where the window shows enough.
         """
@@ -85,7 +85,7 @@ class WindowFilter(Generic[S]):
         while at < stop:
             first, *others = belief
             if not others and self.knows_all(first[0]):
-                found[at - start - 1 :] = whole_past[at:stop]
+                found[at - start - 1 :] = whole_past_nats[at:stop]
                 break
             choices = {id(choice): choice for choice in (self.choice_at(state) for state, _ in belief)}
             if len(choices) > 1 or any(typed for _, typed in belief):

@@ -75,7 +75,7 @@ class GeneratedText:
             ),
         )
 
-    def floor(self) -> tuple[float, float]:
+    def floor_mean(self) -> tuple[float, float]:
         """Return the loss of a perfect model on this text and its standard error, nats per character."""
         return self.clustered_mean(-self.log_probability)
 

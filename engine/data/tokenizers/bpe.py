@@ -46,7 +46,7 @@ def _byte_symbols() -> list[str]:
 SIGNS = _byte_symbols()
 
 
-def _chunks(text: str) -> Iterator[str]:
+def _separately_encodable_chunks(text: str) -> Iterator[str]:
     """Yield the text in parts that encode as the whole would."""
     start = 0
     while len(text) - start > CHUNK and (cut := LINE_END.search(text, start + CHUNK)):
@@ -129,7 +129,7 @@ class BpeTokenizer(Tokenizer):
                 ends = ends or bool(others)
                 for document in (first, *others):
                     seen = seen or bool(document)
-                    yield from _chunks(document)
+                    yield from _separately_encodable_chunks(document)
 
         learner.train_from_iterator(chunks(), trainer)
         if not seen:
@@ -147,7 +147,7 @@ class BpeTokenizer(Tokenizer):
         return len(self.token_bytes)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        return np.concatenate(self.encode_all(list(_chunks(text))))
+        return np.concatenate(self.encode_all(list(_separately_encodable_chunks(text))))
 
     def last_cut(self, text: str) -> int:
         for start in (max(0, len(text) - LOOKED_BACK), 0):

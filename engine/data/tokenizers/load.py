@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.errors import InputError, damage_description, join_or
 from engine.base.language import english, tr
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.data.corpus import END_OF_TEXT
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
@@ -145,13 +145,13 @@ def _bpe_from_symbols(merges: list[list[str]], *, end_of_text: bool) -> BpeToken
     return BpeTokenizer.from_json(pairs, end_of_text=end_of_text)
 
 
-def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
+def _read(path: Path, parser: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
     try:
-        raw = read_plain(path, MAX_BYTES)
+        raw = read_regular_file(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
             raise ValueError(tr("too many tokens for a tokenizer"))
         text = raw.decode("utf-8")
-        return made(text if path.name in MERGES else json.loads(text))
+        return parser(text if path.name in MERGES else json.loads(text))
     except (KeyError, TypeError) as error:
         problem = tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
         raise InputError(problem) from None

@@ -123,7 +123,7 @@ class Tokenizer(AnyTokenizer):
         """
         return None
 
-    def undetermined_parts(self, text: str) -> Iterator[tuple[str, str]]:
+    def undetermined_kinds_and_texts(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what a text's tokens leave open, in order: (kind, text), as in `spelling.py`; perhaps nothing."""
         yield from ()
 

@@ -26,7 +26,7 @@ def remove_tag(source: str) -> str:
     return TAG.sub("", source, count=1) if TAG.match(source) else source
 
 
-def language_of(source: str) -> str:
+def target_language_of(source: str) -> str:
     """Return the language that a source is to be translated to; "" without a tag."""
     found = TAG.match(source)
     return found[1] if found else ""
@@ -55,13 +55,13 @@ class TaggedTokenizer(Tokenizer):
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        tags = [self._ids.get(language_of(text)) for text in texts]
+        tags = [self._ids.get(target_language_of(text)) for text in texts]
         rest = [text if tag is None else remove_tag(text) for text, tag in zip(texts, tags, strict=True)]
         encoded = self.plain.encode_all(rest)
         return [ids if tag is None else np.insert(ids, 0, tag) for ids, tag in zip(encoded, tags, strict=True)]
 
     def first_unknown(self, text: str) -> int | None:
-        rest = remove_tag(text) if language_of(text) in self.tags else text
+        rest = remove_tag(text) if target_language_of(text) in self.tags else text
         place = self.plain.first_unknown(rest)
         return None if place is None else place + len(text) - len(rest)
 
@@ -82,7 +82,7 @@ class TaggedTokenizer(Tokenizer):
                 known=join_or(self.tags),
             )
             raise InputError(problem)
-        return [text if language_of(text) in self.tags else add_tag(text, language) for text in texts]
+        return [text if target_language_of(text) in self.tags else add_tag(text, language) for text in texts]
 
     def to_json(self) -> str:
         of = {"tags": self.tags, "tokenizer": json.loads(self.plain.to_json())}

@@ -25,7 +25,7 @@ MAX_VOCABULARY = 1_000_000  # words
 SPACED = re.compile(r"([^\S\n]*)(\n|\S+)")  # a gap, and the word or line end after it
 
 
-def _spaced_tokens(text: str) -> Iterator[str]:
+def _whitespace_separated_tokens(text: str) -> Iterator[str]:
     *lines, last = text.split("\n")
     for line in lines:
         yield from line.split()
@@ -64,7 +64,7 @@ class TextWordTokenizer(WordTokenizer):
         return tr("tokenizer: words must be distinct") if len(self._ids) < len(self.words) else ""
 
     def _tokens(self, text: str) -> Iterator[str]:
-        return _spaced_tokens(text) if self.spaced else super()._tokens(text)
+        return _whitespace_separated_tokens(text) if self.spaced else super()._tokens(text)
 
     @classmethod
     def train(cls, text: str, most: int) -> "TextWordTokenizer":
@@ -78,12 +78,12 @@ class TextWordTokenizer(WordTokenizer):
         """The same for a text that comes in parts, perhaps cut by `last_cut`."""
         counts: Counter[str] = Counter()
         for part in parts:
-            counts.update(_spaced_tokens(part) if spaced else word_tokens(part))
+            counts.update(_whitespace_separated_tokens(part) if spaced else word_tokens(part))
         least = 1 if spaced else SEEN_AT_LEAST
         known = [(-n, word) for word, n in counts.items() if n >= least and word != UNK]
         return cls([UNK, *(word for _, word in sorted(known)[: most - 1])], spaced=spaced)
 
-    def undetermined_parts(self, text: str) -> Iterator[tuple[str, str]]:
+    def undetermined_kinds_and_texts(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield each word that is `<unk>` and, where words stand between white space, every gap and line end."""
         if not self.spaced:
             yield from (("word", word) for word in word_tokens(text) if word not in self._ids)

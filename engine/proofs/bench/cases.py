@@ -25,7 +25,7 @@ from engine.model.numerics import set_fp32_matmul
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import build_model
 from engine.proofs.bench.measure import Contenders, Throughput, matmul_token_rate, time_interleaved
-from engine.proofs.bench.peers import WRITERS, peer, training_step
+from engine.proofs.bench.peers import WRITERS, bare_training_step, peer
 from engine.tasks.scorers import evaluation_batch
 from engine.training.assemble import assemble
 from engine.training.step import Stepper
@@ -68,7 +68,7 @@ class BenchmarkSpec:
     @property
     def peers(self) -> Sequence[str]:
         """Return the peers; none for a network with limited attention, as peers attend to all tokens."""
-        return self.against if self.config.model.attentions == ["global"] else ()
+        return self.against if self.config.model.distinct_attentions == ["global"] else ()
 
     def resolved(self, config: RunConfig, precision: str) -> RunConfig:
         data = config.dump()
@@ -77,17 +77,17 @@ class BenchmarkSpec:
         config = RunConfig.model_validate(data)
         return config.resolved(vocab_size=VOCABULARY, threads=self.threads, train_tokens=1_000_000)
 
-    def batches(self, config: RunConfig) -> TextBatches:
+    def random_batches(self, config: RunConfig) -> TextBatches:
         tokens = torch.randint(VOCABULARY, (1_000_000,), generator=torch.Generator().manual_seed(0))
         return training_batches(tokens, config, make_objective(config, VOCABULARY), self.device)
 
     def stepper(self, config: RunConfig) -> Stepper:
         model = build_model(config.model, VOCABULARY, config.seed, self.device)
-        return Stepper(config, model, self.batches(config))
+        return Stepper(config, model, self.random_batches(config))
 
     def time(self, contenders: Contenders) -> list[Throughput]:
         return time_interleaved(
-            contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, said=self.report
+            contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, report=self.report
         )
 
     def configure_process(self) -> None:
@@ -107,7 +107,7 @@ def training(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         contenders = {OURS: step_callable(stepper)}
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
-            contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
+            contenders[name] = bare_training_step(network, config, stepper.batches, config.train.precision, device)
         spec.report(tr("measuring the limit set by matrix products"))
         limit = matmul_token_rate(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
@@ -115,16 +115,16 @@ def training(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         yield CaseResult("training", precision, "tokens/s", speeds, limit)
 
 
-def step_callable(stepper: Stepper, done: int = 0) -> Callable[[], int]:
+def step_callable(stepper: Stepper, steps_done: int = 0) -> Callable[[], int]:
     def work() -> int:
-        nonlocal done
-        done += 1
-        return stepper.step(done).n_targets
+        nonlocal steps_done
+        steps_done += 1
+        return stepper.step(steps_done).n_targets
 
     return work
 
 
-def overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
+def trainer_overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time a run's steps, with metrics and a checkpoint every 25 steps, against a bare loop of its model."""
 
     def piece(step: Callable[[], object]) -> Callable[[], int]:
@@ -142,7 +142,7 @@ def overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         data["train"].pop("epochs", None)
         config = spec.resolved(RunConfig.model_validate(data), precision)
         model = build_model(config.model, VOCABULARY, config.seed, spec.device)
-        bare = training_step(model, config, spec.batches(config), config.train.precision, spec.device)
+        bare = bare_training_step(model, config, spec.random_batches(config), config.train.precision, spec.device)
         with TemporaryDirectory(prefix="tui-transformer-bench-") as folder:
             ready = assemble(config, runs_dir=Path(folder), device=str(spec.device))
             ready.trainer.begin()
@@ -235,7 +235,7 @@ def attention(spec: BenchmarkSpec) -> Iterator[CaseResult]:
 
 CASES: dict[str, Callable[[BenchmarkSpec], Iterator[CaseResult]]] = {
     english("training"): training,
-    "trainer": overhead,
+    "trainer": trainer_overhead,
     english("evaluation"): evaluation,
     english("sampling"): sampling,
     english("attention"): attention,

@@ -11,7 +11,7 @@ import torch
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
-from engine.proofs.bench.memory import peak_bytes
+from engine.proofs.bench.memory import measure_added_peak_bytes
 
 REPEATS = 7
 PRODUCTS = 20  # matrix products per recorded graph
@@ -38,23 +38,23 @@ def time_interleaved(
     rounds: int,
     seconds: float,
     device: torch.device | str = "cpu",
-    said: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> list[Throughput]:
     """Time contenders in turns of at least `seconds`, after a warm-up and a memory measurement (one pass on CUDA)."""
     device = torch.device(device)
     found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
     for name, work in contenders.items():
-        said(tr("warming up {contender}", contender=told(name)))
+        report(tr("warming up {contender}", contender=told(name)))
         if device.type == "cuda":  # include the warm-up: recorded steps allocate on their first calls only
-            memory[name] = peak_bytes(partial(_twice, work), device)
+            memory[name] = measure_added_peak_bytes(partial(_twice, work), device)
         else:
             work()
-            memory[name] = peak_bytes(work, device)
+            memory[name] = measure_added_peak_bytes(work, device)
     order = list(contenders)
     for i in range(rounds):
         for name in [*order[i % len(order) :], *order[: i % len(order)]]:
-            said(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=told(name)))
+            report(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=told(name)))
             synchronize(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:
@@ -76,14 +76,14 @@ def synchronize(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-def linear_maps(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int, int]]:
+def linear_map_counts_and_shapes(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int, int]]:
     """Return (count, rows, inner, columns) of a training step's linear maps, for one stack."""
     model, rows = config.model, config.train.batch_size * config.window_targets
     layers, d = model.n_layers, model.d_model
     return [
         (layers, rows, d, d + 2 * model.kv_width),
         (layers, rows, d, d),
-        (layers, rows, d, model.ff_expansion),
+        (layers, rows, d, model.ff_expanded_width),
         (layers, rows, model.d_ff, d),
         (1, rows, d, vocab_size),
     ]
@@ -93,7 +93,7 @@ def matmul_token_rate(config: RunConfig, vocab_size: int, precision: str, device
     """Return the tokens per second of a step that only did its linear maps' products, forward and backward."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     total, rows = 0.0, 1
-    for count, rows, inner, columns in linear_maps(config, vocab_size):
+    for count, rows, inner, columns in linear_map_counts_and_shapes(config, vocab_size):
         x = torch.randn(rows, inner, device=device, dtype=dtype)
         w = torch.randn(columns, inner, device=device, dtype=dtype)
         y = torch.randn(rows, columns, device=device, dtype=dtype)

@@ -33,7 +33,7 @@ TOKENS, STEPS = 1_000_000, 1_000  # assumed for an epoch of data that is not ava
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
 
-def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
+def measure_added_peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     """Return the bytes that `work` adds at its peak: allocated on a GPU, resident on a CPU; None where unknown."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -67,11 +67,11 @@ class MemoryPeak:
     measured: int | None  # bytes; None if they cannot be measured
 
     @property
-    def ratio(self) -> float | None:
+    def estimate_over_measured(self) -> float | None:
         return None if not self.measured else self.estimate / self.measured
 
 
-def training_peak(config: RunConfig, device: str = "cpu") -> MemoryPeak:
+def measure_training_peak(config: RunConfig, device: str = "cpu") -> MemoryPeak:
     """Measure the peak memory of a run's training in a separate process: the largest growth from just before the model
     is built, over the first two steps and the one with the largest batch of the first epoch. On a CPU that is resident
     memory, on a GPU what torch has allocated.
@@ -114,7 +114,7 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     tiny_batches = _Random(BatchShape.from_config(tiny), VOCABULARY, device)
     Stepper(tiny, build_model(tiny.model, VOCABULARY, 1, device), tiny_batches).step(1)
     keep_memory()
-    largest, accumulation = batches.largest_batch(), resolved.train.accumulation
+    largest, accumulation = batches.locate_largest_batch(), resolved.train.accumulation
     shape = BatchShape.from_batch(batches.batch(*largest))
 
     def train() -> None:
@@ -124,7 +124,7 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
 
     estimate = memory_bytes(resolved, vocabulary, shape, gpu=gpu)
     rows = max(asked // accumulation, shape.rows) if config.train.batch_tokens is None else shape.rows
-    return MemoryPeak(config.preset, shape, rows, task is not None, estimate, peak_bytes(train, device))
+    return MemoryPeak(config.preset, shape, rows, task is not None, estimate, measure_added_peak_bytes(train, device))
 
 
 class _Random:
@@ -141,8 +141,8 @@ class _Random:
     def batch(self, step: int, micro: int) -> Batch:
         return self._batch
 
-    def probe_examples(self) -> Tensor:
+    def leak_probe_examples(self) -> Tensor:
         return self._batch.tokens
 
-    def largest_batch(self) -> tuple[int, int]:
+    def locate_largest_batch(self) -> tuple[int, int]:
         return 1, 0

@@ -150,7 +150,7 @@ def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) ->
     return build(config, vocab_size).to(device).train()
 
 
-def training_step(
+def bare_training_step(
     model: nn.Module, config: RunConfig, batches: BatchStream, precision: str, device: torch.device
 ) -> Callable[[], int]:
     """Return a bare loop's step over any network: forward, backward, clip, update; it returns its tokens."""

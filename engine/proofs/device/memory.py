@@ -8,7 +8,7 @@ from engine.base.language import english
 from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proofs.bench.memory import training_peak
+from engine.proofs.bench.memory import measure_training_peak
 from engine.proofs.device.result import Context, Figure, Proof, ProofResult, failed, passed_if, skipped
 from engine.proofs.device.resuming import small_run, train_run
 from engine.runs.files import read_json, read_lines
@@ -106,16 +106,16 @@ def memory_estimate(name: str, context: Context) -> ProofResult:
     """Compare the estimate of a preset's training memory with its measured peak."""
     preset = presets.find(name)
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
-    peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
-    if peak.measured is None or peak.ratio is None:
+    peak = measure_training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
+    if peak.measured is None or peak.estimate_over_measured is None:
         return skipped(english("the peak cannot be measured on this system"))
     figures: dict[str, Figure] = {"estimate_bytes": peak.estimate, "measured_bytes": peak.measured}
-    figures["estimate_over_measured"] = round(peak.ratio, 3)
+    figures["estimate_over_measured"] = round(peak.estimate_over_measured, 3)
     said = english(
         "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",
         estimate=peak.estimate / 2**20,
         measured=peak.measured / 2**20,
-        ratio=peak.ratio,
+        ratio=peak.estimate_over_measured,
     )
     text = english("{said}, off by more than {near:.0%}", said=said, near=NEAR)
-    return passed_if(abs(peak.ratio - 1.0) <= NEAR, said, text, **figures)
+    return passed_if(abs(peak.estimate_over_measured - 1.0) <= NEAR, said, text, **figures)

@@ -60,7 +60,7 @@ class ProofRecord:
         }
         self.write()
 
-    def add(self, proof: Proof, result: ProofResult) -> None:
+    def add_and_write(self, proof: Proof, result: ProofResult) -> None:
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
@@ -101,7 +101,7 @@ def run_proofs(
             left = budget - (time.monotonic() - started)
             result = _run_proof(worker, proof, Context(device, Path(root) / f"{number:03d}"), left, budget)
             done += proof.seconds
-            record.add(proof, result)
+            record.add_and_write(proof, result)
             yield proof, result
     record.content["complete"] = True
     record.write()
@@ -114,7 +114,7 @@ def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budg
     started = time.monotonic()
     context.folder.mkdir()
     try:
-        result = worker.call(_call_proof, proof.run, context, limit=min(proof.limit, left))
+        result = worker.call(_call_and_clean_up, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, ProofResult):
             text = english("the proof returned {name} instead of a result", name=type(result).__name__)
             result = ProofResult("failed", text)
@@ -130,7 +130,7 @@ def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budg
     return replace(result, seconds=round(time.monotonic() - started, 2))
 
 
-def _call_proof(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
+def _call_and_clean_up(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
     if "torch" not in sys.modules:
         return function(context)
     import torch
@@ -165,11 +165,11 @@ def _machine_facts(worker: Worker, device: str) -> Facts:
 def device_facts(device: str) -> Facts:
     import torch
 
-    from engine.model.devices import device_name, processor_name
-    from engine.model.numerics import has_bf16
+    from engine.model.devices import device_name, processor_description
+    from engine.model.numerics import is_gpu_with_bf16
 
     where = torch.device(device)
-    facts: Facts = {"device_name": device_name(where), "processor": processor_name()}
+    facts: Facts = {"device_name": device_name(where), "processor": processor_description()}
     facts |= {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip}
     if where.type == "cuda":
         properties = torch.cuda.get_device_properties(where)
@@ -178,7 +178,7 @@ def device_facts(device: str) -> Facts:
             "device_memory_bytes": properties.total_memory,
             "multiprocessors": properties.multi_processor_count,
             "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
-            "bf16": has_bf16(where),
+            "bf16": is_gpu_with_bf16(where),
             "driver": None,
         }
         with suppress(Exception):  # no NVIDIA library, or an AMD device

@@ -16,7 +16,7 @@ from engine.proofs.device.worker import Worker, WorkerDied
 from engine.runs.commands import RunCommand
 from engine.runs.control import Control
 from engine.runs.reader import RunReader
-from engine.runs.twins import fingerprint
+from engine.runs.twins import loss_and_gradient_hash
 from engine.training import checkpoint
 from engine.training.assemble import ReadyRun, assemble, resume
 from engine.training.self_check import DROPOUTS
@@ -60,7 +60,7 @@ class _StopAfter(Control):
     def poll(self) -> RunCommand | None:
         self._left -= 1
         if self._left == 0:
-            self.request(RunCommand.STOP, english("stopped by a proof"))
+            self.enqueue_command(RunCommand.STOP, english("stopped by a proof"))
         return super().poll()
 
 
@@ -76,7 +76,7 @@ def comparable_contents(run: Path) -> dict[str, bytes]:
     """What a finished run leaves, without timings: equal for two runs that are bit-identical."""
     last = checkpoint.find(RunReader(run), "last")
     return {
-        "metrics": fingerprint(run).encode(),
+        "metrics": loss_and_gradient_hash(run).encode(),
         "samples": (run / "samples.jsonl").read_bytes(),
         "weights": (last / checkpoint.WEIGHTS).read_bytes(),
         "moments": (last / checkpoint.OPTIMIZER).read_bytes(),
@@ -96,11 +96,11 @@ def train_run(
     ready = assemble(config, runs_dir=context.folder, name=name, device=context.device, control=control)
     if hook is not None:
         ready.trainer.model.register_forward_pre_hook(hook)
-    _run_to_state(ready, "finished" if stop_after is None else "stopped")
+    _run_expecting_state(ready, "finished" if stop_after is None else "stopped")
     return ready.path
 
 
-def _run_to_state(ready: ReadyRun, state: str) -> None:
+def _run_expecting_state(ready: ReadyRun, state: str) -> None:
     outcome = ready.trainer.run()
     if outcome.state != state:
         raise RuntimeError(f"{ready.path.name}: {outcome.state}, {outcome.step}: {outcome.reason}")
@@ -139,20 +139,20 @@ def resumed_run(elsewhere: bool, precision: str, context: Context) -> ProofResul
         with Worker(context.folder / "log.txt") as other:
             other.call(resume_to_end, stopped, context.device, limit=CHILD)
     else:
-        _run_to_state(resume(stopped, device=context.device), "finished")
+        _run_expecting_state(resume(stopped, device=context.device), "finished")
     return _compare_runs(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
 
 
 def resume_to_end(run: Path, device: str) -> None:
     torch.set_num_threads(THREADS)
-    _run_to_state(resume(run, device=device), "finished")
+    _run_expecting_state(resume(run, device=device), "finished")
 
 
 def cross_device_resume(context: Context) -> ProofResult:
     """A checkpoint from the device is loaded, trained and saved on the CPU, then loaded on the device again."""
     config = small_run()
     ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
-    _run_to_state(ready, "stopped")
+    _run_expecting_state(ready, "stopped")
     reader = RunReader(ready.path)
     weights = checkpoint.weights_of(ready.trainer.model)
     wrong = []
@@ -166,10 +166,10 @@ def cross_device_resume(context: Context) -> ProofResult:
             wrong.append(text)
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differences(ready, on_cpu)
-    _run_to_state(on_cpu, "stopped")
+    _run_expecting_state(on_cpu, "stopped")
     back = resume(ready.path, device=context.device)
     wrong += _state_differences(on_cpu, back)
-    _run_to_state(back, "finished")
+    _run_expecting_state(back, "finished")
     said = english(
         "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
         device=context.device,

@@ -53,11 +53,11 @@ def compiled_steps(precision: str, context: Context) -> ProofResult:
     if why := why_no_compiler(context):
         return skipped(why)
     uncompiled, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
-    expected = _losses(uncompiled, PARITY_STEPS)
+    expected = _step_and_read_losses(uncompiled, PARITY_STEPS)
     started = time.perf_counter()
-    found = _losses(compiled, 1)
+    found = _step_and_read_losses(compiled, 1)
     compiling = time.perf_counter() - started
-    found += _losses(compiled, PARITY_STEPS - 1, first=2)
+    found += _step_and_read_losses(compiled, PARITY_STEPS - 1, first=2)
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
@@ -83,7 +83,7 @@ def recorded_steps(precision: str, context: Context) -> ProofResult:
     for name, stepper in steppers.items():
         make_repeatable(stepper.device)
         stepper.records_steps &= name == "recorded"
-    losses = [_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
+    losses = [_step_and_read_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
     weights = [[weight.detach().clone() for weight in stepper.model.parameters()] for stepper in steppers.values()]
     same, repeated = (losses[1] == losses[i] and all(map(torch.equal, weights[1], weights[i])) for i in (0, 2))
     contenders = {name: step_callable(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
@@ -111,7 +111,7 @@ def _stepper(precision: str, compile_: str, context: Context, **model: object) -
     return spec.stepper(config)
 
 
-def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
+def _step_and_read_losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
     results = [stepper.step(step) for step in range(first, first + steps)]
     return [result.read()[0] / result.n_targets for result in results]
 
@@ -122,7 +122,7 @@ def no_host_sync(precision: str, context: Context) -> ProofResult:
         return skipped(english("only CUDA reports where the host waits"))
     for position in POSITIONS:
         stepper = _stepper(precision, "never", context, position=position)
-        _losses(stepper, 2)
+        _step_and_read_losses(stepper, 2)
         torch.cuda.synchronize()
         torch.cuda.set_sync_debug_mode("error")
         try:

@@ -66,7 +66,7 @@ class Worker:
             answered = self._connection.poll(limit)
             value, error, lost = self._connection.recv() if answered else (None, None, False)
         except (EOFError, OSError):
-            raise WorkerDied(self._exit_reason()) from None
+            raise WorkerDied(self._end_and_explain_exit()) from None
         if not answered:
             self.end(at_once=True)
             raise TimedOut(english("no answer within {limit:.0f} s", limit=limit))
@@ -106,11 +106,11 @@ class Worker:
             if self._connection.poll(START) and self._connection.recv() == "ready":
                 return
         except (EOFError, OSError):
-            raise WorkerDied(english("startup failed: {obituary}", obituary=self._exit_reason())) from None
+            raise WorkerDied(english("startup failed: {obituary}", obituary=self._end_and_explain_exit())) from None
         self.end()
         raise WorkerDied(english("the process did not start within {start:.0f} s", start=START))
 
-    def _exit_reason(self) -> str:
+    def _end_and_explain_exit(self) -> str:
         assert self._process is not None
         self._process.join(timeout=10.0)
         code = self._process.exitcode
@@ -123,11 +123,11 @@ class Worker:
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
-            words = shorten(next((line for line in reversed(lines) if line.strip()), ""))
+            words = shorten_and_anonymize(next((line for line in reversed(lines) if line.strip()), ""))
         return english("the process ended with {how}", how=how) + (f": {words}" if words else "")
 
 
-def shorten(text: str) -> str:
+def shorten_and_anonymize(text: str) -> str:
     """Return a message on one line, without the names of this user's folders."""
     line = " ".join(text.split())
     for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
@@ -157,7 +157,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
 
                 lost = is_device_failure(error)
             text = text.partition("\n")[0] if lost else text  # the rest is advice for developers
-            connection.send((None, shorten(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
+            connection.send((None, shorten_and_anonymize(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
 
 
 def _exit_with_parent() -> None:

@@ -46,7 +46,7 @@ def verify(
         message = tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=told(reader.state))
         raise InputError(message)
     evidence = Evidence(reader, data_dir, device, steps)
-    _ = evidence.device
+    _ = evidence.verification_device
     for name, check in CLAIMS.items():
         try:
             text, found = check(evidence)

@@ -71,7 +71,7 @@ class Evidence:
         return self.status.step
 
     @cached_property
-    def device(self) -> torch.device:
+    def verification_device(self) -> torch.device:
         wished = self.requested_device
         if wished == "auto" and self.attempts:
             with_index = (self.attempts[-1].device or "auto").split(" ")[0]
@@ -86,14 +86,16 @@ class Evidence:
         """Return what changed since the run, so results need not be bit-identical; "" if they must be."""
         if not self.attempts:
             return tr("environment.json does not say where the run was trained")
-        now = environment(self.device, self.config, 0, 1)
+        now = environment(self.verification_device, self.config, 0, 1)
         for attempt in self.attempts:
             for key in EXACT_IF_SAME:
                 was, found = getattr(attempt, key), getattr(now, key)
                 if was != found:
                     return tr("{key} was {was} and is now {found}", key=key, was=_shown(was), found=_shown(found))
-        if self.device.type != "cpu":  # some of its kernels sum in nondeterministic order
-            return tr("sums on {device} may be computed in a different order each time", device=self.device)
+        if self.verification_device.type != "cpu":  # some of its kernels sum in nondeterministic order
+            return tr(
+                "sums on {device} may be computed in a different order each time", device=self.verification_device
+            )
         return ""
 
     @property
@@ -107,7 +109,7 @@ class Evidence:
         return tr("within rounding error ({why_not_exact})", why_not_exact=self.why_not_exact)
 
     @property
-    def score_factor(self) -> float:
+    def score_tolerance_factor(self) -> float:
         """Return the factor that widens score tolerances: scoring is fp32, except for its products."""
         return COARSE if self.config.train.fp32_matmul == "fast" else 1.0
 
@@ -147,7 +149,7 @@ class Evidence:
         return next((folder for folder in self.intact_checkpoints if folder.name == wanted), None)
 
     def network(self, which: str) -> tuple[Network, int]:
-        model, _, step = checkpoint.load_network(self.reader, which, self.device)
+        model, _, step = checkpoint.load_network(self.reader, which, self.verification_device)
         return model, step
 
     def initial_network(self) -> Network:
@@ -155,7 +157,7 @@ class Evidence:
         the other run's weights nor its own first checkpoint is available.
         """
         capabilities.require_valid(self.config, str(self.reader.path / "config.toml"))
-        model = build_network(self.config, self.config.min_vocab_size(self.task.vocab_size), self.device)
+        model = build_network(self.config, self.config.min_vocab_size(self.task.vocab_size), self.verification_device)
         if self.origin is None:
             return model
         first = self.folder_of(0)

@@ -37,7 +37,7 @@ def config(evidence: Evidence) -> Outcome:
         "parameters": parameters,
         "components": size.parameters(asked.model, vocabulary),
         "built": built,
-        "flops_per_token": size.flops_per_token(asked.model, vocabulary, BatchShape.from_config(asked).rows),
+        "flops_per_token": size.training_flops_per_token(asked.model, vocabulary, BatchShape.from_config(asked).rows),
         "memory_bytes": memory_bytes(asked, vocabulary, largest),
     }
     found = {key: value for key, value in computed.items() if key not in evidence.redefined_fields}
@@ -177,17 +177,21 @@ def lineage(evidence: Evidence) -> Outcome:
         now = parent.origin
         if now.sha256 != origin.sha256:
             if now.id != origin.id:
-                text = tr("run '{name}' is not the parent, only another run with the same name", name=parent.name)
+                text = tr(
+                    "run '{name}' is not the parent, only another run with the same name", name=parent.parent_run_name
+                )
                 raise Uncheckable(text)
             text = tr("SHA-256 of the weights of {origin}", origin=origin.label)
             wrong.append(Difference(text, origin.sha256, now.sha256))
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
-                wrong.append(Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), fault=differs))
+                wrong.append(
+                    Difference(tr("tokenizer taken from '{parent}'", parent=parent.parent_run_name), fault=differs)
+                )
             if now.id == origin.id and now.before != origin.before:
                 then, later = (one.label if one is not None else None for one in (origin.before, now.before))
-                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), then, later))
+                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.parent_run_name), then, later))
         said = tr(
             "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.label, sha256=origin.sha256[:12]
         )

@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 
 from engine.base.language import tr, trn
-from engine.base.plain_files import open_plain, read_plain
+from engine.base.plain_files import open_regular_file, read_regular_file
 from engine.config.schemes import learning_rate
 from engine.proofs.verify.evidence import Evidence
 from engine.proofs.verify.finding import Difference, Outcome, Record, Uncheckable, differences, same_value
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
-from engine.runs.twins import fingerprint
+from engine.runs.twins import loss_and_gradient_hash
 from engine.training import checkpoint
 from engine.training.trainer import is_better
 
@@ -26,7 +26,11 @@ LISTED = 5  # differences of one kind that are listed
 def metrics(evidence: Evidence) -> Outcome:
     """metrics.jsonl has exactly the records that the config requires, in order."""
     log, evaluation = evidence.config.log.every, evidence.config.evaluation.every
-    wrong = [*_damaged_lines(evidence), *_decreases(evidence.train), *_decreases(evidence.validation)]
+    wrong = [
+        *_damaged_lines(evidence),
+        *_token_and_time_decreases(evidence.train),
+        *_token_and_time_decreases(evidence.validation),
+    ]
     trained, scored = _steps(evidence.train), _steps(evidence.validation)
     end = evidence.end_step if evidence.state in AT_REST else max([*trained, *scored, 0])
     steps = evidence.config.train.steps
@@ -81,7 +85,7 @@ def metrics_hash(evidence: Evidence) -> Outcome:
             return "", (Difference(what, fault=tr("missing, although the run finished")),)
         text = tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
         raise Uncheckable(text)
-    found = fingerprint(evidence.reader.path)
+    found = loss_and_gradient_hash(evidence.reader.path)
     wrong = () if noted == found else (Difference(what, noted, found),)
     return tr("SHA-256 {found}… of losses and gradient norms, as recorded at the end", found=found[:12]), wrong
 
@@ -114,7 +118,7 @@ def summary(evidence: Evidence) -> Outcome:
         if evidence.summary.get("gap") != gap:
             wrong.append(Difference(tr("gap between last and best"), evidence.summary.get("gap"), gap))
     try:
-        pointed = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
+        pointed = read_regular_file(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
     except (OSError, ValueError):
         pointed = ""
     if best is not None and pointed != checkpoint.folder_name(best["step"]):
@@ -201,7 +205,7 @@ def _is_due(step: int, every: int) -> bool:
     return every > 0 and step > 0 and step % every == 0
 
 
-def _decreases(records: Sequence[Record]) -> Iterator[Difference]:
+def _token_and_time_decreases(records: Sequence[Record]) -> Iterator[Difference]:
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
@@ -214,7 +218,7 @@ def _damaged_lines(evidence: Evidence) -> Iterator[Difference]:
     for stream in ("metrics", "samples", "events"):
         path = evidence.reader.path / f"{stream}.jsonl"
         try:
-            with open_plain(path) as file:
+            with open_regular_file(path) as file:
                 damaged = sum(record is None for record in parsed_lines(file))
                 file.seek(-min(1, file.seek(0, os.SEEK_END)), os.SEEK_END)
                 cut = file.read(1) not in (b"", b"\n")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from engine import capabilities
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
-from engine.evaluation.alarms import check_curves, check_majority, check_same_text, score_verdicts
+from engine.evaluation.alarms import check_curves, check_majority, check_repeated_sample, score_verdicts
 from engine.model.numerics import chosen_precision
 from engine.proofs.verify.evidence import Evidence
 from engine.proofs.verify.finding import COARSE, Difference, Outcome, Record, Uncheckable, as_recorded, differences
@@ -117,7 +117,11 @@ def samples(evidence: Evidence) -> Outcome:
 def _compare_scores(
     evidence: Evidence, recorded: Record, found: Record, where: str, skip: frozenset[str] = frozenset()
 ) -> Outcome:
-    exact, factor, skip = evidence.exact, evidence.score_factor, NON_SCORE_FIELDS | skip | evidence.redefined_fields
+    exact, factor, skip = (
+        evidence.exact,
+        evidence.score_tolerance_factor,
+        NON_SCORE_FIELDS | skip | evidence.redefined_fields,
+    )
     wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
     # `null` in the file stands for NaN or infinity.
     now, then = (tr("NaN or infinite") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded))
@@ -133,8 +137,8 @@ def _compare_scores(
 def _score_checkpoint(evidence: Evidence, folder: Path, which: str) -> Record:
     if folder not in evidence.scores_by_checkpoint:
         model, step = evidence.network(which)
-        scorer = evidence.task.scorer(evidence.config, evidence.device)
-        found: Record = {"step": step} | as_recorded(scorer.record(model).dump())
+        scorer = evidence.task.scorer(evidence.config, evidence.verification_device)
+        found: Record = {"step": step} | as_recorded(scorer.score_model(model).dump())
         if outputs := scorer.outputs():
             found["translations"] = as_recorded(outputs.dump())
         evidence.scores_by_checkpoint[folder] = found
@@ -178,8 +182,8 @@ def steps(evidence: Evidence) -> Outcome:
         Difference(tr("train record at step {step:,}", step=step), fault=tr("not written when repeated"))
         for step in recorded.keys() - found.keys()
     ]
-    coarse = chosen_precision(evidence.config.train, evidence.device) == "bf16"
-    factor = COARSE if coarse else evidence.score_factor
+    coarse = chosen_precision(evidence.config.train, evidence.verification_device) == "bf16"
+    factor = COARSE if coarse else evidence.score_tolerance_factor
     for step, record in sorted(found.items()):
         said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
         where = tr("at step {step:,}", step=step)
@@ -219,7 +223,7 @@ def repeat_steps(evidence: Evidence, folder: Path | None, count: int) -> dict[in
         except (Diverged, Leaking) as error:
             raise Uncheckable(tr("the repeated training stopped early: {error}", error=error)) from None
         finally:
-            writer.release()
+            writer.release_lock()
         records = RunReader(writer.path).raw_lines("metrics")
         return {record["step"]: record for record in records if record.get("kind") == "train"}
 
@@ -248,7 +252,7 @@ def verdicts(evidence: Evidence) -> Outcome:
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
     checked = "overlap" in evidence.reader.raw("data")  # earlier versions did not check
     yield from (one for one in evidence.task.data_verdicts() if checked or one.check != "overlap")
-    fresh, batches = evidence.initial_network(), evidence.task.batches(evidence.config, evidence.device)
+    fresh, batches = evidence.initial_network(), evidence.task.batches(evidence.config, evidence.verification_device)
     yield run_leak_probe(evidence.config, fresh, batches, when="before", step=0)
     yield from self_check(evidence.config, fresh, evidence.task)
     if evidence.finished:
@@ -267,7 +271,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
         found.append(check_majority(best, facts, step=evidence.end_step))
     samples = list(evidence.reader.raw_lines("samples"))
     if samples:
-        found.append(check_same_text(samples[-1], samples, step=samples[-1]["step"]))
+        found.append(check_repeated_sample(samples[-1], samples, step=samples[-1]["step"]))
     yield from (verdict for verdict in found if verdict is not None)
 
 

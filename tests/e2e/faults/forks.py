@@ -21,7 +21,7 @@ from tui_transformer.cli.run import progress
 from tui_transformer.cli.work import ablate
 from tui_transformer.lab.reports import report
 from tui_transformer.lab.work import runner
-from tui_transformer.lab.work.plan import make_plan
+from tui_transformer.lab.work.plan import time_steps_and_plan
 
 torch.set_num_threads(1)
 
@@ -75,7 +75,7 @@ if __name__ == "__main__":
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     progress.REFRESH = runner.POLL_INTERVAL = 0.02
-    ablate.measure_plan = make_plan
+    ablate.make_plan_in_subprocess = time_steps_and_plan
     warm_up()
     with forking():
         for line in sys.stdin:

@@ -27,7 +27,7 @@ from tests.e2e.faults.slices import BRIEF
 from tests.engine.training.test_crash import exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
-from tui_transformer.lab.work.launch import enqueue
+from tui_transformer.lab.work.launch import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora")
 
@@ -82,7 +82,7 @@ def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tm
 
 
 def test_a_queued_run_killed_before_its_first_checkpoint_is_started_over(tmp_path, whole) -> None:
-    run = enqueue(BRIEF, runs_dir=tmp_path, name="run", command="")
+    run = create_queued_run(BRIEF, runs_dir=tmp_path, name="run", command="")
     killed(tmp_path, MOMENTS["it is ready"], lambda: 0 if begin(run, device="cpu").trainer.run() else 1)
     assert RunReader(run).state == "lost"
     assert resume(run, device="cpu").trainer.run().state == "finished"
@@ -103,7 +103,7 @@ def test_an_empty_folder_from_an_earlier_version_is_not_a_run(tmp_path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / "metrics.jsonl").touch()
-    RunWriter.create(tmp_path, "run", BRIEF, {}).release()
+    RunWriter.create(tmp_path, "run", BRIEF, {}).release_lock()
     assert RunReader(tmp_path / "run").config == BRIEF
     for content in ("checkpoints/step-1/x", "mine.txt"):
         other = tmp_path / content.replace("/", "-")
@@ -116,7 +116,7 @@ def test_an_empty_folder_from_an_earlier_version_is_not_a_run(tmp_path) -> None:
 
 @pytest.mark.parametrize("torn", ["", "[model\n"])
 def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: str) -> None:
-    RunWriter.create(tmp_path, "run", BRIEF, {}).release()
+    RunWriter.create(tmp_path, "run", BRIEF, {}).release_lock()
     (tmp_path / "run" / "config.toml").unlink()
     if torn:
         (tmp_path / "run" / "config.toml").write_text(torn)
@@ -152,7 +152,7 @@ class StopsSoon(Control):
         if self.left == 0:
             from engine.runs.commands import RunCommand
 
-            self.request(RunCommand.STOP, "test")
+            self.enqueue_command(RunCommand.STOP, "test")
         super().raise_if_stopped()
 
 

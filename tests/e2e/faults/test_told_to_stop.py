@@ -80,13 +80,15 @@ def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
             os.read(go, 1)
         return real(self, *given)
 
-    def request(self: Control, *given: Any, request: Callable[..., None] = Control.request, **named: Any) -> None:
+    def request(
+        self: Control, *given: Any, request: Callable[..., None] = Control.enqueue_command, **named: Any
+    ) -> None:
         request(self, *given, **named)
         os.write(hear, b"x")
 
     def work() -> int:
         patch = pytest.MonkeyPatch()
-        patch.setattr(Control, "request", request)
+        patch.setattr(Control, "enqueue_command", request)
         patch.setattr(Layer, "forward", forward)
         patch.setattr(Trainer, "_step", stepping)
         return run_command(tmp_path, "run", BRIEF)
@@ -122,7 +124,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
     def heeded(self: Control) -> None:
         heeds[0] += step[0]
         if heeds[0] == 3:  # two layers forwards, then the first backwards
-            self.request(RunCommand.STOP, "test")
+            self.enqueue_command(RunCommand.STOP, "test")
         heed(self)
 
     def take(*given: Any, **named: Any) -> Any:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.measures import MEASURES, MEASURES_BY_KEY, Measure, distance_text, family, probe_measure, probe_name
+from engine.config.measures import (
+    MEASURES,
+    MEASURES_BY_KEY,
+    Measure,
+    distance_text,
+    name_without_band,
+    probe_display_name,
+    probe_measure,
+)
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "engine/config/measures.py"
@@ -109,14 +117,14 @@ def test_a_second_table_would_be_found(source) -> None:
 def test_every_judged_measure_says_which_difference_matters() -> None:
     assert len(MEASURES_BY_KEY) == len(MEASURES)
     for measure in MEASURES:
-        assert not measure.judged or measure.margin > 0, measure.key
+        assert not measure.is_compared or measure.margin > 0, measure.key
         assert measure.is_probe or measure.tolerance > (0.0, 0.0), measure.key
         assert json.loads(json.dumps(measure.exact_format.format(0.5))) and measure.brief_format.format(0.5)
 
 
 def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
     found = probe_measure("recall<110")
-    assert (found.family, found.unit, found.format_value(0.5)) == ("recall", "%", "50.0")
+    assert (found.key_without_band, found.unit, found.format_value(0.5)) == ("recall", "%", "50.0")
     far = probe_measure("recall>=110")
     assert (found.name, found.title, distance_text("recall<110")) == (*["near recall"] * 2, "under 110 characters back")
     assert (far.name, far.key, distance_text(far.key)) == ("far recall", "recall>=110", "110 or more characters back")
@@ -125,7 +133,7 @@ def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
         "loss",
         "a<b",
     )
-    assert family("recall>=110") == "recall" and family("<odd") == "<odd"
+    assert name_without_band("recall>=110") == "recall" and name_without_band("<odd") == "<odd"
     assert Measure("a", "a").format_value(2e6) == "2e+06"
 
 
@@ -133,6 +141,6 @@ def test_a_probe_of_a_distance_is_named_in_words_and_keeps_its_key() -> None:
     assert (probe_measure("recall<110").name, probe_measure("recall>=110").name) == ("near recall", "far recall")
     assert (
         probe_measure("recall<110").key == "recall<110"
-        and probe_measure("rhyme").name == probe_name("rhyme") == "rhyme"
+        and probe_measure("rhyme").name == probe_display_name("rhyme") == "rhyme"
     )
-    assert [probe_name(odd) for odd in ("<odd", "a<b", "a<1<2")] == ["<odd", "a<b", "a<1<2"]
+    assert [probe_display_name(odd) for odd in ("<odd", "a<b", "a<1<2")] == ["<odd", "a<b", "a<1<2"]

@@ -161,10 +161,10 @@ def test_saying_the_same_twice_is_refused_in_one_place_and_replaced_over_another
 
 def test_playlets_are_scored_with_half_a_context_of_history_unless_told_otherwise() -> None:
     def stride(**tables: dict) -> int:
-        return RunConfig.model_validate({"model": {"context_length": 100}} | tables).stride
+        return RunConfig.model_validate({"model": {"context_length": 100}} | tables).evaluation_stride
 
     assert stride() == 50
     assert stride(evaluation={"stride": 100}) == 100
     assert stride(data={"corpus": "notes.txt"}) == 100
     assert stride(objective={"kind": "masked"}, model={"context_length": 100, "architecture": "encoder"}) == 100
-    assert RunConfig.model_validate({"model": {"context_length": 1}}).stride == 1
+    assert RunConfig.model_validate({"model": {"context_length": 1}}).evaluation_stride == 1

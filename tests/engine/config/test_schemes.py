@@ -102,7 +102,7 @@ def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key:
 def test_what_a_position_says_of_itself_is_what_its_class_does(name: str) -> None:
     position, model = POSITIONS[name], BASE.model.model_copy(update={"position": name})
     scheme = make_schemes(model, 1, 20, causal=True)[0]
-    methods = {"embeddings": "embed", "queries and keys": "rotate", "scores": "bias", "content": "content"}
+    methods = {"embeddings": "embed", "queries and keys": "rotate", "scores": "bias", "content": "content_bias"}
     own, base = type(scheme), PositionScheme
     acts = {where for where, method in methods.items() if getattr(own, method) is not getattr(base, method)}
     assert acts == ({position.acts_on} - {"nothing"})

@@ -73,7 +73,7 @@ def test_each_document_is_scored_as_if_alone(batch_size: int) -> None:
     tokens = torch.randint(0, 9, (60,), generator=torch.Generator().manual_seed(3))
     tokens[[4, 5, 30, 59]] = END
     ends = token_positions(tokens, END)
-    scores = score_tokens(model, tokens, context=8, stride=4, batch_size=batch_size, ends=ends)
+    scores = score_tokens(model, tokens, context=8, stride=4, batch_size=batch_size, document_ends=ends)
     alone = [
         score_tokens(model, part, context=8, stride=4, batch_size=1).nll
         for part in (tokens[:5], tokens[4:6], tokens[5:31], tokens[30:])

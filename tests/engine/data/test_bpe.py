@@ -122,7 +122,7 @@ def test_a_long_text_in_parts_is_encoded_like_the_whole(parts: list[str]) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", 3)
         assert SPACES.encode(text).tolist() == SPACES._model.encode(text).ids
-        assert "".join(module._chunks(text)) == text
+        assert "".join(module._separately_encodable_chunks(text)) == text
 
 
 def test_many_batches_are_one_list() -> None:

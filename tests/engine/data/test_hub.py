@@ -205,7 +205,7 @@ def test_a_named_corpus_of_the_hub_says_how_to_get_it(name: str, tmp_path, monke
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     entry = CORPORA[name]
     wanted = hub.parse(entry.hub)
-    assert entry.licence and entry.is_fetched and wanted is not None and wanted.field is None
+    assert entry.licence and entry.needs_download and wanted is not None and wanted.field is None
     with pytest.raises(InputError, match=f"data fetch {name}` to get it.*playlets needs no download"):
         load_corpus(TextCorpus, DataConfig(corpus=name))
     assert main(["data", "list"]) == 0

@@ -26,7 +26,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct_characters
 from engine.data.loader import StoredTokens, TextBatches, occurrences, wrap_tokens
 from engine.data.objectives import NextToken
-from engine.data.spelling import split_undetermined_counts, undetermined_counts
+from engine.data.spelling import spelling_model_counts, split_spelling_model_counts
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import cached_bpe_by_hash
@@ -198,8 +198,8 @@ def test_words_are_counted_part_by_part_as_in_the_whole_text(tmp_path, small, mo
     for split, found in whole.splits.items():
         assert large.splits[split].text_sizes == found.text_sizes == sizes_of(found.text.encode())
         for _ in range(2):  # the second time from the cache
-            left_open = split_undetermined_counts(large.splits[split], tokenizer)
-            assert (left_open == undetermined_counts(found.text, tokenizer)).all() and left_open.any()
+            left_open = split_spelling_model_counts(large.splits[split], tokenizer)
+            assert (left_open == spelling_model_counts(found.text, tokenizer)).all() and left_open.any()
 
 
 def test_a_text_without_a_place_to_cut_is_encoded_at_once(small) -> None:

@@ -17,9 +17,9 @@ from engine.data.overlap import (
     PASSAGE,
     Overlap,
     document_overlap,
+    normalize_for_comparison,
     pair_overlap,
     question_overlap,
-    strip_punctuation,
     text_overlap,
 )
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
@@ -77,7 +77,7 @@ def test_units_that_training_repeats_are_found_whatever_their_length(mark: str, 
     found = between(mark.join(train) + mark, mark.join(held_out) + mark)
     assert getattr(found, f"{of}_seen") >= 0.99 * getattr(found, of) and getattr(found, of) >= 199
     assert (
-        found.voids_score if of == "documents" else found.has_repeated_lines
+        found.voids_score if of == "documents" else found.repeats_many_lines
     )  # lines: a warning, unless there are passages, too
     assert (found.share > 0.99) is (size >= PASSAGE or (of == "documents" and size + len(mark) >= PASSAGE))
 
@@ -105,7 +105,7 @@ def test_a_copy_with_single_characters_changed_is_found_by_what_is_left_of_it(ev
     text = "\n".join(units(600, 72))
     changed = "".join("#" if i % every == every - 1 else one for i, one in enumerate(text))
     found = between(text, changed)
-    assert found.share >= passages and found.repeated_line_share >= lines and found.has_repeated_lines
+    assert found.share >= passages and found.repeated_line_share >= lines and found.repeats_many_lines
 
 
 def test_short_lines_do_not_count_and_fewer_characters_are_enough_without_spaces() -> None:
@@ -152,14 +152,14 @@ def test_what_was_looked_for_is_said() -> None:
 @pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log])
 def test_simple_sentences_and_logs_share_no_passage(make) -> None:
     found = of(make())
-    assert found.share < 0.01 and found.has_repeated_lines is (
+    assert found.share < 0.01 and found.repeats_many_lines is (
         make is repetitive_texts.chinese
     )  # its sentences do repeat
 
 
 def test_code_overlaps_too_little_for_a_badge() -> None:
     found = of(repetitive_texts.code())
-    assert not found.voids_score and not found.has_repeated_lines and found.lines_seen > 50
+    assert not found.voids_score and not found.repeats_many_lines and found.lines_seen > 50
 
 
 def test_generated_text_shares_no_passage_and_its_lines_are_its_grammars() -> None:
@@ -256,14 +256,14 @@ def test_one_side_is_enough(source: str, target: str) -> None:
     ],
 )
 def test_sentences_are_equal_but_for_case_and_punctuation_of_any_script(one: str, other: str) -> None:
-    assert strip_punctuation([one]) == strip_punctuation([other])
+    assert normalize_for_comparison([one]) == normalize_for_comparison([other])
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("कि", "की"), ("2 + 2", "2 - 2 = 0"), ("?", "!"), ("café", "cafe"), ("$5", "€5")]
 )
 def test_different_sentences_stay_different(one: str, other: str) -> None:
-    assert strip_punctuation([one]) != strip_punctuation([other])
+    assert normalize_for_comparison([one]) != normalize_for_comparison([other])
 
 
 def test_questions_that_training_asks_too_are_counted() -> None:
@@ -321,7 +321,7 @@ def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> N
     assert (multi30k.seen, multi30k.both) == (2, 0) and not multi30k.voids_score
     for path in ("wikitext-2-sample/test.txt", "wikitext-2-sample/valid.txt", "ptb-sample/test.txt"):
         found = of((real_data / path).read_text())
-        assert found.share < 0.01 and not found.has_repeated_lines, path
+        assert found.share < 0.01 and not found.repeats_many_lines, path
     assert of((real_data / "ptb-sample/valid.txt").read_text()).share < 0.02
     shakespeare = of((real_data / "tiny-shakespeare/input.txt").read_text())
     assert shakespeare.seen == shakespeare.lines_seen == 0 < shakespeare.lines

@@ -10,7 +10,13 @@ from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, Batch, corruption_objective, make_objective, token_origins
 from engine.data.rows import DocumentBatches, documents_to_score
-from engine.data.spans import assignment_spans, half_spans, random_cuts, random_segmentation, replace_with_sentinels
+from engine.data.spans import (
+    cs224n_spans,
+    early_half_length_spans,
+    random_prefix_lengths,
+    random_segmentation,
+    replace_with_sentinels,
+)
 
 VOCAB = 50
 PAD, MASK = VOCAB, VOCAB + 1
@@ -94,7 +100,7 @@ def test_source_and_target_of_t5_make_the_document(found, seed: int, share: floa
 
 def test_a_document_is_cut_from_its_beginning_to_every_length_the_assignment_allows() -> None:
     lengths = np.array([500] * 60_000 + [7, 4])
-    cuts = random_cuts(lengths, config().window_tokens, drawn())
+    cuts = random_prefix_lengths(lengths, config().window_tokens, drawn())
     assert config().window_tokens == int(128 * 7 / 8) == 112
     assert set(cuts[:-2]) == set(range(4, 113)) and cuts[-1] == 4 and cuts[-2] <= 7
     assert cuts[:-2].mean() == pytest.approx((4 + 112) / 2, abs=0.5)
@@ -107,7 +113,7 @@ def test_a_document_is_cut_from_its_beginning_to_every_length_the_assignment_all
 
 @pytest.mark.parametrize("length", [4, 5, 6, 7, 30, 57, 112])
 def test_the_masked_span_is_a_quarter_on_average_at_any_place(length: int) -> None:
-    starts, sizes = assignment_spans(np.full(100_000, length), 0.25, drawn())
+    starts, sizes = cs224n_spans(np.full(100_000, length), 0.25, drawn())
     assert sizes.mean() == pytest.approx(length / 4, rel=0.01)
     assert sizes.min() == 1 and (starts >= 0).all() and (starts + sizes <= length).all()
     assert starts.min() == 0 and (starts + sizes).max() == length  # it may stand at either end
@@ -121,7 +127,7 @@ def test_half_of_the_share_is_what_the_founding_report_masked() -> None:
     """Its documents were cut to 4 to 112 characters: 13.7 % of the text, and 26.5 % after its correction."""
     cuts = np.random.default_rng(0).integers(4, 113, 200_000)
     for fraction, share in ((0.25, 0.137), (0.5, 0.265)):
-        starts, sizes = half_spans(cuts, fraction, drawn())
+        starts, sizes = early_half_length_spans(cuts, fraction, drawn())
         assert (sizes / cuts).mean() == pytest.approx(share, abs=0.005)
         assert (starts >= 1).all() and (starts + sizes <= cuts).all()
         assert (starts <= np.maximum(1, (fraction * cuts).astype(int))).all()

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import check_decoding, check_learning, check_majority, check_plausible, check_same_text
+from engine.evaluation.alarms import (
+    check_decoding_matches_accuracy,
+    check_learning,
+    check_majority,
+    check_plausible,
+    check_repeated_sample,
+)
 from engine.runs.records import DataFacts, EvaluationScores, MajorityFacts
 from engine.runs.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from tests import repetitive_texts
@@ -127,7 +133,7 @@ QUESTIONS = {"validation": {"questions": 500, "tokens": 500}}
     ],
 )
 def test_right_tokens_make_right_answers(splits, accuracy: float, scores: dict, expected: str | None) -> None:
-    found = check_decoding(
+    found = check_decoding_matches_accuracy(
         EvaluationScores.create(accuracy=accuracy, **scores), DataFacts.read({"splits": splits}), step=9
     )
     assert (found and found.verdict) == expected
@@ -158,21 +164,21 @@ def test_two_samples_that_share_42_unlikely_characters_are_flagged() -> None:
     chance = math.exp(-61 / 42)
     a = sample(60, "ROMEO: what is that?" + COMMON[:42] + "then", chance)
     b = sample(120, "I know not, sir: " + COMMON[:42] + "so", chance)
-    found = check_same_text(b, [a, b], step=120)
+    found = check_repeated_sample(b, [a, b], step=120)
     assert found.verdict == "SAME-TEXT" and "42 characters" in found.why and found.value == pytest.approx(61, abs=3)
 
 
 def test_text_that_the_model_knows_by_heart_is_no_wonder() -> None:
     a, b = sample(60, COMMON, 0.95), sample(120, COMMON, 0.95)
-    assert check_same_text(b, [a, b], step=120).verdict == "ok"
+    assert check_repeated_sample(b, [a, b], step=120).verdict == "ok"
     greedy = sample(180, COMMON, 1.0)
-    assert check_same_text(greedy, [a, greedy], step=180).verdict == "ok"
+    assert check_repeated_sample(greedy, [a, greedy], step=180).verdict == "ok"
 
 
 def test_a_sample_is_not_compared_with_itself_nor_without_chances() -> None:
     a = sample(60, COMMON, 0.2)
-    assert check_same_text(a, [a], step=60).verdict == "ok"
-    assert check_same_text({"step": 1, "text": COMMON}, [a], step=1) is None
+    assert check_repeated_sample(a, [a], step=60).verdict == "ok"
+    assert check_repeated_sample({"step": 1, "text": COMMON}, [a], step=1) is None
 
 
 MAJORITY = DataFacts(majority=MajorityFacts(answer="London", right=25, of=500))

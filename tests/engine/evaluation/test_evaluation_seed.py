@@ -18,7 +18,7 @@ def test_runs_of_two_seeds_are_asked_the_same(changes, tiny) -> None:
         task = make_task(config, None)
         config = task.resolve_config(config, "", 1)
         one_model = build_model(config.model, config.min_vocab_size(task.vocab_size), 7)
-        records.append(task.scorer(config, next(one_model.parameters()).device).record(one_model).dump())
+        records.append(task.scorer(config, next(one_model.parameters()).device).score_model(one_model).dump())
     assert records[0] == records[1]
 
 
@@ -32,4 +32,4 @@ def test_an_older_run_keeps_the_questions_of_its_own_seed(tiny, tmp_path) -> Non
     rest = [line for line in lines[at:] if not line.startswith("seed =")]
     kept.write_text("\n".join([*lines[:at], *rest]) + "\n")
     assert RunReader(ready.path).config.evaluation.seed == 5
-    ready.trainer.writer.release()
+    ready.trainer.writer.release_lock()

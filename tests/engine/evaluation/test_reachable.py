@@ -64,7 +64,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     split = corpus(seed).splits["validation"]
     tokenizer = CharacterTokenizer.from_texts(part.text for part in corpus(seed).splits.values())
     tokens = torch.from_numpy(tokenizer.encode(split.text))
-    return TextScorer(config, split, tokens, tokenizer).record(PerfectModel(tokenizer, confidence)).dump()
+    return TextScorer(config, split, tokens, tokenizer).score_model(PerfectModel(tokenizer, confidence)).dump()
 
 
 @pytest.mark.parametrize("context", [64, 128, 256])
@@ -186,10 +186,10 @@ def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_
     path = reader.path / "run.json"
     born = json.loads(path.read_text())
     assert born.pop("records") >= 2
-    now = task_of_run(reader, None).scorer(reader.config, cpu).record(model).dump()
+    now = task_of_run(reader, None).scorer(reader.config, cpu).score_model(model).dump()
     path.write_text(json.dumps(born))  # as version 1 wrote it
     task = task_of_run(reader, None)
-    then = task.scorer(reader.config, cpu).record(model).dump()
+    then = task.scorer(reader.config, cpu).score_model(model).dump()
     assert "probe_places" in now and "probe_places" not in then
     assert set(then["probes"]) > set(now["probes"])  # it asked for what no window showed
     text = corpus_of(task)

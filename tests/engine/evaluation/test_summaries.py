@@ -4,7 +4,7 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from engine.base.errors import InputError
-from engine.evaluation.summaries import copied_share, first_sentence, score_summaries
+from engine.evaluation.summaries import copied_word_share, first_sentence, score_summaries
 
 ARTICLES = ["Snow kept farmers at home. Nothing else fell.", "Rovers beat Orient."]
 RIGHT = ["Snow: farmers stay home", "Rovers win"]
@@ -29,8 +29,8 @@ def test_each_row_has_the_librarys_own_rouge_l() -> None:
 
 
 def test_the_copied_share_is_of_all_words_without_case() -> None:
-    assert copied_share(ARTICLES, WRITTEN) == pytest.approx((3 + 2) / (4 + 4))
-    assert copied_share(ARTICLES, ["", "..."]) == 0.0
+    assert copied_word_share(ARTICLES, WRITTEN) == pytest.approx((3 + 2) / (4 + 4))
+    assert copied_word_share(ARTICLES, ["", "..."]) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from engine.base.errors import InputError
 from engine.generation import beam as beam_search
-from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, Specials, make_length_penalty, top_tokens
+from engine.generation.beam import (
+    LENGTH_PENALTIES,
+    Hypothesis,
+    Specials,
+    make_length_penalty,
+    top_ids_and_log_probabilities,
+)
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from tests.engine.generation.reference_beam import all_sequences, next_log_probabilities, reference_beam
@@ -35,7 +41,7 @@ def translate_batch(model, source, source_at, *, length_penalty="gnmt", alpha=0.
     return beam_search.translate_batch(model, source, source_at, **given, **how)
 
 
-translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
+translate = partial(translate_batch, specials=SPECIALS, text_vocab_size=TEXT, max_length=LIMIT)
 
 
 @cache
@@ -156,7 +162,7 @@ def test_a_beam_as_wide_as_everything_finds_the_best_there_is(which: int, penalt
         source[None],
         None,
         specials=SPECIALS,
-        allowed=allowed,
+        text_vocab_size=allowed,
         max_length=limit,
         beam=len(everything),
         n_best=5,
@@ -211,8 +217,8 @@ def test_equals_are_taken_in_the_order_of_their_ids() -> None:
     scores[1, [30, 7, 22]] = 1.0
     everything = torch.arange(40)
     for k, first, second in ((1, [0], [7]), (3, [0, 1, 2], [7, 22, 30]), (5, [0, 1, 2, 3, 4], [7, 22, 30, 0, 1])):
-        assert top_tokens(scores, k, everything)[0].tolist() == [first, second]
-    assert top_tokens(scores, 3, everything[2:])[0].tolist() == [[2, 3, 4], [7, 22, 30]]
+        assert top_ids_and_log_probabilities(scores, k, everything)[0].tolist() == [first, second]
+    assert top_ids_and_log_probabilities(scores, 3, everything[2:])[0].tolist() == [[2, 3, 4], [7, 22, 30]]
 
 
 def test_a_model_that_knows_nothing_ends_where_ids_say(tiny) -> None:
@@ -234,10 +240,12 @@ def test_no_closed_token_is_ever_written() -> None:
     for best in translate(model, SOURCES, None, beam=4, n_best=4):
         assert not {token for h in best for token in h.tokens} & set(closed)
     all_of_them = translate_batch(
-        model, SOURCES, None, specials=SPECIALS, allowed=13, max_length=LIMIT, beam=4, n_best=4
+        model, SOURCES, None, specials=SPECIALS, text_vocab_size=13, max_length=LIMIT, beam=4, n_best=4
     )
     assert not {token for best in all_of_them for h in best for token in h.tokens} & set(closed[:2])
-    few = translate_batch(model, SOURCES, None, specials=SPECIALS, allowed=2, max_length=LIMIT, beam=4, n_best=4)
+    few = translate_batch(
+        model, SOURCES, None, specials=SPECIALS, text_vocab_size=2, max_length=LIMIT, beam=4, n_best=4
+    )
     assert {token for best in few for h in best for token in h.tokens} <= {0, 1}
 
 
@@ -245,7 +253,7 @@ def test_the_models_context_bounds_the_length_even_of_learned_positions() -> Non
     model = writer(CELLS[next(i for i, name in enumerate(NAMES) if name == "learned-global")])
     with torch.no_grad():
         model.head.weight[SPECIALS.end] *= -100
-    [[found]] = translate_batch(model, SOURCES[:1], None, specials=SPECIALS, allowed=TEXT, max_length=10**6)
+    [[found]] = translate_batch(model, SOURCES[:1], None, specials=SPECIALS, text_vocab_size=TEXT, max_length=10**6)
     assert len(found.tokens) <= LENGTH and (found.finished or len(found.tokens) == LENGTH)
 
 
@@ -291,7 +299,7 @@ def test_no_sentences_are_no_translations() -> None:
 def test_what_cannot_be_is_said_in_one_line(wrong: dict, says: str) -> None:
     with pytest.raises(InputError, match=says):
         translate_batch(
-            writer(), SOURCES, None, **{"specials": SPECIALS, "allowed": TEXT, "max_length": LIMIT, **wrong}
+            writer(), SOURCES, None, **{"specials": SPECIALS, "text_vocab_size": TEXT, "max_length": LIMIT, **wrong}
         )
 
 
@@ -310,7 +318,7 @@ def test_an_empty_source_is_refused() -> None:
 
 def test_a_model_without_an_end_token_is_refused() -> None:
     with pytest.raises(ValueError, match="not among the model's 13 tokens"):
-        translate_batch(writer(), SOURCES, None, specials=Specials.numbered_from(11), allowed=11, max_length=4)
+        translate_batch(writer(), SOURCES, None, specials=Specials.numbered_from(11), text_vocab_size=11, max_length=4)
 
 
 def test_a_cache_keeps_its_rows_when_their_number_changes_often() -> None:

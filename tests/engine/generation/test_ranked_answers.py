@@ -37,10 +37,10 @@ EVERY = [("question-answer", False), ("question-answer", True), ("span-corruptio
 @pytest.mark.parametrize(("kind", "reads"), EVERY)
 def test_followed_alone_the_likeliest_answer_is_the_greedy_one(kind, reads) -> None:
     model, prompt = model_and_prompt(kind, reads=reads)
-    greedy = greedy_answers(model, [prompt], allowed=SIZE, most=6)[0]
-    (found,) = beam_answers(model, prompt, allowed=SIZE, most=6, beam=1)
+    greedy = greedy_answers(model, [prompt], text_vocab_size=SIZE, most=6)[0]
+    (found,) = beam_answers(model, prompt, text_vocab_size=SIZE, most=6, beam=1)
     assert found.tokens == greedy.tokens and found.finished == greedy.finished
-    drawn = list(sample_answer(model, prompt, Sampling(0.0), 1, allowed=SIZE, most=6))
+    drawn = list(sample_answer(model, prompt, Sampling(0.0), 1, text_vocab_size=SIZE, most=6))
     assert tuple(one.token for one in drawn)[: len(found.tokens)] == found.tokens[: len(drawn)]
     assert [one.probability for one in drawn] == pytest.approx(found.chances[: len(drawn)], abs=1e-5)
 
@@ -48,7 +48,7 @@ def test_followed_alone_the_likeliest_answer_is_the_greedy_one(kind, reads) -> N
 @pytest.mark.parametrize(("kind", "reads"), EVERY)
 def test_a_beam_that_drops_nothing_finds_every_answer_in_order(kind, reads) -> None:
     model, prompt = model_and_prompt(kind, reads=reads)
-    found = beam_answers(model, prompt, allowed=SIZE, most=3, beam=200)
+    found = beam_answers(model, prompt, text_vocab_size=SIZE, most=3, beam=200)
     ended = [one for one in found if one.finished]
     assert len(ended) == 1 + SIZE + SIZE**2 and len({one.tokens for one in ended}) == len(ended)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
@@ -59,7 +59,7 @@ def test_a_beam_that_drops_nothing_finds_every_answer_in_order(kind, reads) -> N
 
 def test_a_linear_model_follows_several_answers_too() -> None:
     model, prompt = model_and_prompt(attention="linear")
-    found = beam_answers(model, prompt, allowed=SIZE, most=3, beam=200)
+    found = beam_answers(model, prompt, text_vocab_size=SIZE, most=3, beam=200)
     nats = [token.nats for token in answer_surprise(model, prompt, np.array(found[2].tokens, dtype=np.int64), SIZE)]
     assert math.fsum(nats[: len(found[2].tokens)]) == pytest.approx(-sum(map(math.log, found[2].chances)), abs=1e-4)
 
@@ -68,7 +68,7 @@ def test_a_prompt_that_does_not_fit_is_refused() -> None:
     model, prompt = model_and_prompt(context_length=8)
     long = TokenPrompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
     with pytest.raises(InputError, match="12 tokens, special tokens included; this model sees at most 8"):
-        beam_answers(model, long, allowed=SIZE, most=3, beam=1)
+        beam_answers(model, long, text_vocab_size=SIZE, most=3, beam=1)
     with pytest.raises(InputError, match="sees at most 8 at once"):
         answer_surprise(model, prompt, np.zeros(9, dtype=np.int64), SIZE)
 

@@ -160,7 +160,7 @@ def test_a_bands_weights_are_dropped_as_its_gradient_says() -> None:
 
 def test_a_backend_that_cannot_serve_says_why() -> None:
     class Content(PositionScheme):
-        def content(self, q, k, q_pos, k_pos):
+        def content_bias(self, q, k, q_pos, k_pos):
             return q @ k.transpose(-2, -1)
 
     at, q = Positions.consecutive(3), heads(1, 1, 3, 4)

@@ -13,7 +13,7 @@ from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
-from engine.proofs.bench.memory import training_peak
+from engine.proofs.bench.memory import measure_training_peak
 
 VOCABULARY, ROWS = 50, 3
 CHANGES: dict[str, dict[str, object]] = {  # each scheme by itself, and two settings that change the widths
@@ -103,7 +103,7 @@ def test_operations_are_those_that_torch_counts(name: str, length: int) -> None:
         "math",
     ):  # the counter does not know every fused one
         config = config_of(name, length=length, backend="reference")
-    assert size.flops_per_token(config.model, VOCABULARY, ROWS) == pytest.approx(counted(config), rel=1e-3)
+    assert size.training_flops_per_token(config.model, VOCABULARY, ROWS) == pytest.approx(counted(config), rel=1e-3)
 
 
 @pytest.mark.parametrize("lengths", [(40, 40), (40, 24), (24, 40)])
@@ -112,7 +112,7 @@ def test_operations_of_an_encoder_decoder_are_those_that_torch_counts(lengths: t
     data = presets.resolve(presets.find("copy")).dump()
     data["model"] |= {"context_length": target, "source_length": source, "backend": "reference", "n_kv_heads": 2}
     config = RunConfig.model_validate(data)
-    assert size.flops_per_token(config.model, VOCABULARY) == pytest.approx(counted(config), rel=1e-3)
+    assert size.training_flops_per_token(config.model, VOCABULARY) == pytest.approx(counted(config), rel=1e-3)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -123,14 +123,14 @@ def test_the_account_of_what_is_kept_is_what_autograd_keeps(name, norm, length: 
     rates += ["attention_dropout"] if name in WEIGHTED else []
     config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **NORMS.get(norm, {}))
     shape = size.BatchShape.from_config(config)
-    assert size.saved_activations(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
+    assert size.saved_activation_numbers(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activation: str, dropout: float) -> None:
     config = config_of("rope", length=32, activation=activation, d_ff=512, ff_dropout=dropout)
-    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+    assert size.saved_activation_numbers(config, size.BatchShape.from_config(config)) == pytest.approx(
         autograd_keeps(config), rel=0.03
     )
 
@@ -140,7 +140,7 @@ def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activa
 @pytest.mark.parametrize("name", ["rope", "learned", "xl", "window", "kv1"])
 def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, part, dropout: float) -> None:
     config = config_of(name, length=128, attention_dropout=dropout, **part)
-    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+    assert size.saved_activation_numbers(config, size.BatchShape.from_config(config)) == pytest.approx(
         autograd_keeps(config), rel=0.1
     )
 
@@ -161,7 +161,7 @@ def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, pa
 )
 def test_the_account_of_what_a_layers_stream_keeps_is_what_autograd_keeps(change, dropout: float, norm: str) -> None:
     config = config_of("rope", length=32, d_ff=64, norm=norm, dropout=dropout, **change)
-    assert size.saved_activations(config, size.BatchShape.from_config(config)) == pytest.approx(
+    assert size.saved_activation_numbers(config, size.BatchShape.from_config(config)) == pytest.approx(
         autograd_keeps(config), rel=0.02
     )
 
@@ -204,7 +204,9 @@ def test_checkpointing_keeps_less_and_a_gpu_has_no_slack() -> None:
     data = config.dump()
     data["train"]["activation_checkpointing"] = True
     shape = size.BatchShape.from_config(config)
-    assert size.saved_activations(RunConfig.model_validate(data), shape) < 0.7 * size.saved_activations(config, shape)
+    assert size.saved_activation_numbers(RunConfig.model_validate(data), shape) < 0.7 * size.saved_activation_numbers(
+        config, shape
+    )
     assert size.memory_bytes(config, 65, gpu=True) - size.WORKSPACES[False] < size.memory_bytes(config, 65)
 
 
@@ -221,12 +223,12 @@ def measured(name: str, **given: object) -> float:
     """
     preset, _, base = name.partition("@")
     for _ in range(3):
-        found = training_peak(presets.resolve(presets.find(preset), on=base or None, **given))
-        if found.ratio is None:
+        found = measure_training_peak(presets.resolve(presets.find(preset), on=base or None, **given))
+        if found.estimate_over_measured is None:
             pytest.skip("resident memory cannot be asked here")
-        if found.ratio > 1 - WITHIN:
+        if found.estimate_over_measured > 1 - WITHIN:
             break
-    return found.ratio
+    return found.estimate_over_measured
 
 
 @pytest.mark.one_in(2)

@@ -11,7 +11,7 @@ from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS
 from engine.config.visibility import Visibility, self_attention
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
-from engine.model.decoding import Predictor, has_simple_steps
+from engine.model.decoding import Predictor, supports_fast_decoding
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
 from engine.model.transformer import NETWORKS, SkipInit, build_model
@@ -162,7 +162,7 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
     scheme = model.stacks[-1].layers[0].attention.scheme
     bound = cell.model.attention in ("global", "window") and POSITIONS[cell.model.position].acts_on != "content"
     bound = bound and scheme.bias_by_distance
-    assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
+    assert supports_fast_decoding(model) == (bound and cell.model.architecture == "decoder")
 
 
 @pytest.mark.parametrize(("backend", "attention"), [("dense", "global"), ("banded", "window")])

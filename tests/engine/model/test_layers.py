@@ -15,7 +15,7 @@ from engine.config.visibility import Visibility, reach_of, sees_ahead
 from engine.evaluation.checks import order_check
 from engine.model import size
 from engine.model.cache import Cache, KeyValueCache
-from engine.model.decoding import has_simple_steps
+from engine.model.decoding import supports_fast_decoding
 from engine.model.positions import Rope
 from engine.model.transformer import Network, Stack, build_model
 from engine.training.self_check import check_cache, check_reference, small_copy
@@ -105,11 +105,15 @@ def test_the_layers_of_a_pattern_matter(cell) -> None:
 
 def test_the_small_copy_has_every_kind_of_layer() -> None:
     model = of(layers=list(EVERY_FOURTH), n_layers=12)
-    assert small_copy(model, VOCAB).model.attentions == ["window", "global"]
+    assert small_copy(model, VOCAB).model.distinct_attentions == ["window", "global"]
     long = small_copy(of(layers=["window"] * 11 + ["global none"], n_layers=12), VOCAB).model
-    assert long.n_layers == 2 and long.attentions == ["window", "global"] and long.positions == ["rope", "none"]
+    assert (
+        long.n_layers == 2
+        and long.distinct_attentions == ["window", "global"]
+        and long.distinct_positions == ["rope", "none"]
+    )
     mini = model.miniature()
-    assert mini.model.attentions == ["window", "global"] and capabilities.check(mini) is None
+    assert mini.model.distinct_attentions == ["window", "global"] and capabilities.check(mini) is None
 
 
 def test_layer_i_takes_entry_i_of_the_pattern_again_and_again() -> None:
@@ -145,7 +149,7 @@ def test_a_pattern_of_one_kind_is_the_plain_network() -> None:
         assert [(n, p.shape) for n, p in a.named_parameters()] == [(n, p.shape) for n, p in b.named_parameters()]
         tokens = torch.arange(12)[None] % VOCAB
         assert torch.equal(a(tokens), b(tokens))
-        assert size.flops_per_token(plain.model, VOCAB) == size.flops_per_token(same.model, VOCAB)
+        assert size.training_flops_per_token(plain.model, VOCAB) == size.training_flops_per_token(same.model, VOCAB)
         assert size.memory_bytes(plain, VOCAB) == size.memory_bytes(same, VOCAB)
 
 
@@ -158,9 +162,11 @@ def test_a_learned_bias_is_one_table_for_all_layers_that_have_it() -> None:
 def test_what_is_estimated_lies_between_the_plain_networks() -> None:
     both = of(layers=["window", "global"], context_length=256)
     window, full = (of(attention=kind, context_length=256) for kind in ("window", "global"))
-    for measure in (lambda c: size.flops_per_token(c.model, VOCAB), lambda c: size.memory_bytes(c, VOCAB)):
+    for measure in (lambda c: size.training_flops_per_token(c.model, VOCAB), lambda c: size.memory_bytes(c, VOCAB)):
         assert measure(window) < measure(both) < measure(full)
-    kept = [size.saved_activations(config, size.BatchShape.from_config(config)) for config in (window, both, full)]
+    kept = [
+        size.saved_activation_numbers(config, size.BatchShape.from_config(config)) for config in (window, both, full)
+    ]
     assert kept[1] - kept[0] == pytest.approx(kept[2] - kept[1])  # a layer each
 
 
@@ -192,7 +198,7 @@ def _first_kind_for_all(network: Network, capacity: int = 0, source: object = No
 def test_a_cache_that_forgets_the_kind_of_a_layer_is_heard(monkeypatch, layers: list[str]) -> None:
     config = of(layers=layers, n_layers=4, context_length=64)
     copy = small_copy(config, VOCAB)
-    assert has_simple_steps(copy.network) and check_cache(config, copy).verdict == "ok"
+    assert supports_fast_decoding(copy.network) and check_cache(config, copy).verdict == "ok"
     monkeypatch.setattr(type(copy.network), "new_cache", _first_kind_for_all)
     found = check_cache(config, copy)
     assert found.verdict == "BROKEN" and "samples are wrong" in found.why

@@ -191,7 +191,7 @@ def test_what_is_counted_is_what_is_built(cell) -> None:
     if not cell.has_source:
         config = capabilities.with_value(cell, "model.backend", "reference")
         config = config.model_copy(update={"model": config.model.model_copy(update={"vocab_size": 50})})
-        assert size.flops_per_token(config.model, 50, 3) == pytest.approx(counted(config), rel=2e-3)
+        assert size.training_flops_per_token(config.model, 50, 3) == pytest.approx(counted(config), rel=2e-3)
 
 
 @pytest.mark.parametrize("change", ON, ids=str)

@@ -29,7 +29,7 @@ from engine.training.assemble import begin, resume
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE
-from tui_transformer.lab.work.launch import enqueue
+from tui_transformer.lab.work.launch import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_checks")
 
@@ -250,7 +250,7 @@ def queued(tiny, tmp_path, monkeypatch) -> tuple[Path, Claim]:
     mine = claim(tmp_path, "run")
     assert mine is not None
     monkeypatch.setenv(CLAIM_VARIABLE, mine.variables[CLAIM_VARIABLE])
-    return enqueue(tiny(), runs_dir=tmp_path, name="run", command=""), mine
+    return create_queued_run(tiny(), runs_dir=tmp_path, name="run", command=""), mine
 
 
 def taken_over(mine: Claim) -> Claim:
@@ -272,7 +272,7 @@ WRITES: dict[str, Callable[[RunWriter], object]] = {
     "text": lambda writer: writer.text("predictions.txt", "a"),
     "facts": lambda writer: writer.add_facts({"from": {}}),
     "config": lambda writer: writer.write_config(RunReader(writer.path).config),
-    "rewind": lambda writer: writer.rewind({"metrics": 0, "samples": 0}, 0),
+    "rewind": lambda writer: writer.begin_attempt_from_checkpoint({"metrics": 0, "samples": 0}, 0),
     "begin again": lambda writer: writer.begin_again(),
     "close": lambda writer: writer.close("finished"),
 }
@@ -288,7 +288,7 @@ def test_a_writer_whose_run_was_taken_over_commits_nothing(queued, what: str) ->
         with pytest.raises(RunTakenOver, match=r"was taken over by process \d+ on .*; this process stops writing"):
             WRITES[what](writer)
     finally:
-        writer.release()
+        writer.release_lock()
     assert contents(path) == before
 
 
@@ -315,7 +315,7 @@ class TakeOverAt(StopAt):
         self.theirs: Claim | None = None
         self.before: dict[str, bytes] = {}
 
-    def request(self, *_: Any, **__: Any) -> None:
+    def enqueue_command(self, *_: Any, **__: Any) -> None:
         self.theirs, self.before = taken_over(self.mine), contents(self.path)
 
 
@@ -358,8 +358,8 @@ def test_what_a_former_host_writes_late_goes_nowhere(queued, monkeypatch) -> Non
     old._files["metrics"].write(b"late")
     assert (path / "metrics.jsonl").read_bytes().count(b"\n") == 1
     assert b"late" not in (path / "metrics.jsonl").read_bytes()
-    old.release()
-    writer.release()
+    old.release_lock()
+    writer.release_lock()
 
 
 def test_a_lock_that_another_host_left_on_a_network_disk_does_not_bar_the_holder_of_the_claim(queued) -> None:
@@ -368,7 +368,7 @@ def test_a_lock_that_another_host_left_on_a_network_disk_does_not_bar_the_holder
     (path / ".owner.json").write_text(json.dumps({"host": "elsewhere", "pid": 1}))
     RunWriter.adopt(path).close("failed", "for the test")
     assert RunReader(path).status.state == "failed"
-    old.release()
+    old.release_lock()
 
 
 def test_a_claim_is_of_one_runs_folder(tiny, tmp_path, monkeypatch) -> None:

@@ -85,7 +85,7 @@ def test_another_thread_may_let_go_of_a_run(writer) -> None:
     thread = threading.Thread(target=lambda: writer.close("finished"))
     thread.start()
     thread.join()
-    RunWriter(writer.path).release()
+    RunWriter(writer.path).release_lock()
 
 
 def test_runs_are_found_by_name_path_and_last(tmp_path, writer) -> None:

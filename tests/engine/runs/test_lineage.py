@@ -5,9 +5,9 @@ import pytest
 from engine.base.errors import InputError
 from engine.runs.lineage import (
     chain_text,
+    child_origin,
     find_init_run,
     find_origin_run,
-    origin_of,
     portable_init_from,
     split_init_from,
 )
@@ -100,4 +100,6 @@ def test_the_other_run_is_found_by_its_id_whatever_it_is_called_now(tmp_path) ->
         find_origin_run(Origin(id="8", name="gone", checkpoint="best", step=1, sha256=""), "gone@best", tmp_path)
         is None
     )
-    assert origin_of(other, "best", 3, "ef") == Origin(id="9", name="pretrain", checkpoint="best", step=3, sha256="ef")
+    assert child_origin(other, "best", 3, "ef") == Origin(
+        id="9", name="pretrain", checkpoint="best", step=3, sha256="ef"
+    )

@@ -139,7 +139,7 @@ def test_another_attempt_resets_its_readers_even_where_the_file_is_longer_again(
     kept = writer.sync()
     writer.metrics(train(2))
     assert steps(tail.poll()[1].train) == [1, 2]
-    writer.rewind(kept, 1)
+    writer.begin_attempt_from_checkpoint(kept, 1)
     for step in (2, 3, 4):
         writer.metrics(train(step, again=True))
     reset, columns = tail.poll()

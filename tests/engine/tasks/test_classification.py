@@ -19,7 +19,7 @@ from engine.data.synthetic import bulletins
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.metrics import confusion_matrix, macro_f1
 from engine.generation.classifying import class_probabilities, encode_texts
-from engine.model.size import flops_per_token, parameter_count
+from engine.model.size import parameter_count, training_flops_per_token
 from engine.model.transformer import build_model, evaluating
 from engine.proofs.verify.claims import verify
 from engine.proofs.verify.finding import Result
@@ -30,7 +30,7 @@ from engine.training.checkpoint import load_network
 from engine.training.self_check import self_check
 from engine.training.step import Stepper
 from tests import trained_runs
-from tui_transformer.lab.formatting import readers_in_words
+from tui_transformer.lab.formatting import classification_baseline_lines
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
@@ -112,7 +112,7 @@ def test_a_reader_without_order_is_a_bound_only_if_a_bag_of_the_tokens_hides_it(
     often = max(held_out[i] for i in task.corpus.order_only_classes) / now.n
     assert not bounded or now.chance == pytest.approx(max(then.chance, often), abs=1e-6)
     assert (facts.best_reader.unordered is None, now.chance is None) == (not bounded, not bounded)
-    assert any("word order" in line for line in readers_in_words(facts)) == bounded and "None" not in str(
+    assert any("word order" in line for line in classification_baseline_lines(facts)) == bounded and "None" not in str(
         now.description
     )
 
@@ -209,7 +209,7 @@ def test_sizes_are_those_of_the_network_that_is_built() -> None:
         assert model.head.weight.shape == (5, 32)
         assert parameter_count(wanted.model, wanted.model.vocab_size) == sum(p.numel() for p in model.parameters())
     more = wanted.model.model_copy(update={"classes": 6})
-    assert flops_per_token(more, 100) - flops_per_token(wanted.model, 100) == 6 * 32
+    assert training_flops_per_token(more, 100) - training_flops_per_token(wanted.model, 100) == 6 * 32
 
 
 # Leaks
@@ -340,4 +340,4 @@ def test_it_learns_what_words_tell() -> None:
     stepper = Stepper(wanted, model, task.batches(wanted, CPU))
     for step in range(1, 121):
         stepper.step(step)
-    assert task.scorer(wanted, CPU).record(model).accuracy > 0.55  # always the same class: 0.25
+    assert task.scorer(wanted, CPU).score_model(model).accuracy > 0.55  # always the same class: 0.25

@@ -93,7 +93,7 @@ def test_miniature_shrinks_any_of_them_to_seconds(kind: str, reads: bool) -> Non
 @pytest.mark.parametrize("kind", ["span-corruption", "question-answer"])
 def test_other_tokens_will_do(kind: str, tokenizer: str) -> None:
     wanted, task, model = learned(config(kind, data={"tokenizer": tokenizer, "bpe_size": 300}), 1)
-    assert task.scorer(wanted, CPU).record(model).dump()["loss"] < task.facts(wanted).dump()["unigram"] + 3.0
+    assert task.scorer(wanted, CPU).score_model(model).dump()["loss"] < task.facts(wanted).dump()["unigram"] + 3.0
     assert len(task.sampler(wanted).sample(model, 1).translations) == 5
 
 
@@ -135,8 +135,10 @@ def test_the_assignments_documents_need_no_larger_vocabulary(real_data) -> None:
 def test_the_reported_loss_of_documents_is_the_sum_over_all_their_tokens(small) -> None:
     wanted, task = ready(config("span-corruption", evaluation={"batch_size": 2}))
     model = build_model(wanted.model, wanted.model.vocab_size, 1)
-    record = task.scorer(wanted, CPU, "train").record(model).dump()
-    again = task.scorer(config("span-corruption", evaluation={"batch_size": 64}), CPU, "train").record(model).dump()
+    record = task.scorer(wanted, CPU, "train").score_model(model).dump()
+    again = (
+        task.scorer(config("span-corruption", evaluation={"batch_size": 64}), CPU, "train").score_model(model).dump()
+    )
     assert record["loss"] == pytest.approx(again["loss"], abs=1e-6) and record["documents"] == 12
 
 
@@ -172,7 +174,7 @@ def test_greedy_answers_are_those_of_full_passes_one_prompt_at_a_time(reads: boo
     text = lambda: draw.integers(0, 20, draw.integers(1, 6))
     mark = np.array([21])
     prompts = [TokenPrompt(mark, 21, text()) if reads else TokenPrompt(np.append(text(), 21), 21) for _ in range(30)]
-    found = greedy_answers(model, prompts, allowed=20, most=7)
+    found = greedy_answers(model, prompts, text_vocab_size=20, most=7)
     ends = set()
     for prompt, answer in zip(prompts, found, strict=True):
         tokens, written = torch.from_numpy(prompt.tokens)[None], []
@@ -192,7 +194,7 @@ def test_greedy_answers_are_those_of_full_passes_one_prompt_at_a_time(reads: boo
 def test_a_prompt_longer_than_the_context_is_refused() -> None:
     model = build_model(config("question-answer", model={"context_length": 8}).model, 22, 1)
     with pytest.raises(InputError, match="9 tokens does not fit in a context of 8"):
-        greedy_answers(model, [TokenPrompt(np.arange(9), 21)], allowed=20, most=3)
+        greedy_answers(model, [TokenPrompt(np.arange(9), 21)], text_vocab_size=20, most=3)
 
 
 # That they learn
@@ -203,11 +205,11 @@ def test_questions_learned_by_heart_are_answered_exactly(small, reads: bool) -> 
     easy = {"model": {"position": "learned"}, "optimizer": {"lr": 5e-3}}
     wanted, task, model = learned(config("question-answer", reads=reads, **easy), 60)
     scorer = task.scorer(wanted, CPU, "train")
-    record = scorer.record(model).dump()
+    record = scorer.score_model(model).dump()
     assert record["exact_match"] == 1.0 and record["right"] == 4 and record["accuracy"] == 1.0
     assert scorer.predictions().split() == list(PLACES.values())[:4]
     blind = task.scorer(wanted, CPU, "test")
-    assert blind.record(model).dump() == {"questions": 1} and blind.predictions() == "Rome\n"
+    assert blind.score_model(model).dump() == {"questions": 1} and blind.predictions() == "Rome\n"
 
 
 def test_facts_learned_from_masked_documents_are_recalled(small) -> None:
@@ -215,8 +217,8 @@ def test_facts_learned_from_masked_documents_are_recalled(small) -> None:
     wanted, task, model = learned(wanted, 180)
     before = build_model(wanted.model, wanted.model.vocab_size, 1)
     scorer = task.scorer(wanted, CPU)
-    assert scorer.record(before).dump()["probes"] == {"recall": 0.0}
-    assert scorer.record(model).dump()["probes"]["recall"] >= 0.8
+    assert scorer.score_model(before).dump()["probes"] == {"recall": 0.0}
+    assert scorer.score_model(model).dump()["probes"]["recall"] >= 0.8
 
 
 # The best checkpoint, and the alarm
@@ -230,7 +232,7 @@ def test_the_best_checkpoint_has_the_most_exact_answers_and_its_predictions_are_
     assert best["exact_match"] == max(r["exact_match"] for r in scored)
     model, _, step = load_network(run, "best")
     scorer = make_task(run.config, None).scorer(run.config, CPU)
-    assert step == best["step"] and scorer.record(model).dump()["exact_match"] == best["exact_match"]
+    assert step == best["step"] and scorer.score_model(model).dump()["exact_match"] == best["exact_match"]
     assert (run.path / "predictions.txt").read_text() == scorer.predictions()
 
 

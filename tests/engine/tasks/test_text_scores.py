@@ -40,7 +40,7 @@ END = -1
 
 def scored(tokenizer: Tokenizer, config: RunConfig, model: nn.Module) -> dict:
     tokens = torch.from_numpy(tokenizer.encode(TEXT))
-    return TextScorer(config, Split(TEXT), tokens, tokenizer, train=Split(TRAIN)).record(model).dump()
+    return TextScorer(config, Split(TEXT), tokens, tokenizer, train=Split(TRAIN)).score_model(model).dump()
 
 
 def spelled(tokenizer: TextWordTokenizer) -> list[float]:
@@ -142,7 +142,7 @@ def test_the_probabilities_of_all_texts_of_a_length_are_at_most_one(spaced: bool
             if not text.endswith(" "):
                 tokens = torch.from_numpy(tokenizer.encode(text))
                 scorer = TextScorer(config, Split(text), tokens, tokenizer, records, Split(train))
-                bits = scorer.record(Always(tokenizer.vocab_size)).bits_per_byte
+                bits = scorer.score_model(Always(tokenizer.vocab_size)).bits_per_byte
                 sums[records] += 2.0 ** -(bits * (len(text) - 1))
     assert 0.0 < sums[3] <= 1.0 < sums[2]  # where `<unk>` is free, it is no probability
 
@@ -151,7 +151,7 @@ def test_the_probabilities_of_all_texts_of_a_length_are_at_most_one(spaced: bool
 def test_spelling_is_a_probability(text: str) -> None:
     """Of what is chosen, of every byte after another, and of all words: each of them ends."""
     tokenizer = TextWordTokenizer.train(text + "x x", 3)
-    chances = np.exp(-spelling.spelling_costs(spelling.undetermined_counts(text, tokenizer)))
+    chances = np.exp(-spelling.spelling_model_costs(spelling.spelling_model_counts(text, tokenizer)))
     choices, after = chances[: spelling.CHOICES].reshape(-1, 3), chances[spelling.CHOICES :].reshape(256, 256)
     assert choices.sum(1) == pytest.approx(1.0, abs=1e-12) and after.sum(1) == pytest.approx(1.0, abs=1e-12)
     assert after.min() > 0.0  # so a word of any bytes can be spelled, and ends
@@ -161,7 +161,7 @@ def test_spelling_is_a_probability(text: str) -> None:
 def test_the_tokens_and_what_they_leave_open_are_the_text(text: str, spaced: bool) -> None:
     tokenizer = TextWordTokenizer.train("a b a b. b\n a\n" + "<unk>" * spaced, 4)
     kinds: dict[str, list[str]] = {"word": [], "line": [], "gap": [], "edge": []}
-    for kind, found in tokenizer.undetermined_parts(text):
+    for kind, found in tokenizer.undetermined_kinds_and_texts(text):
         kinds[kind].append(found)
     made, left = "", "\n"
     words = []
@@ -183,12 +183,12 @@ def test_unknown_words_are_never_predicted_and_a_run_keeps_the_rules_it_began_wi
     tokens = torch.from_numpy(tokenizer.encode(TEXT))
     share = 12 / (len(tokens) - 1)
     scorers = [TextScorer(config, Split(TEXT), tokens, tokenizer, n, Split(TRAIN)) for n in (2, 3)]
-    older, now = (scorer.record(Always(tokenizer.vocab_size)) for scorer in scorers)
+    older, now = (scorer.score_model(Always(tokenizer.vocab_size)) for scorer in scorers)
     assert (older.accuracy, now.accuracy) == (share, 0.0) and older.unknown == now.unknown == share
     assert older.loss == now.loss and older.bits_per_byte < now.bits_per_byte
     rest = TEXT.removeprefix("the")
     assert older.bits_per_byte * len(rest.encode()) * math.log(2) == pytest.approx(older.loss * (len(tokens) - 1))
-    apart = TextsScorer(config, scorers[1:] * 2, 0, None).record(Always(tokenizer.vocab_size))
+    apart = TextsScorer(config, scorers[1:] * 2, 0, None).score_model(Always(tokenizer.vocab_size))
     assert apart.bits_per_byte == pytest.approx(now.bits_per_byte, rel=1e-12) and apart.accuracy == 0.0
 
 
@@ -209,7 +209,7 @@ def test_a_text_without_spaces_between_words_has_no_word_perplexity(text: str, s
     for records in (2, 3):
         tokens = torch.from_numpy(tokenizer.encode(text))
         scorer = TextScorer(tiny("data.corpus=x.txt"), Split(text), tokens, tokenizer, records)
-        assert ("word_perplexity" in scorer.record(Always(256)).dump()) is (spaces or records == 2)
+        assert ("word_perplexity" in scorer.score_model(Always(256)).dump()) is (spaces or records == 2)
 
 
 @pytest.mark.parametrize("kind", MADE)

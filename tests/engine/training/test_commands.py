@@ -80,7 +80,7 @@ def told(line: str) -> tuple[int, RunCommand]:
 
 def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
     trainer = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu").trainer
-    run, states, ids, write = tmp_path / "run", [], [], trainer.writer._replace
+    run, states, ids, write = tmp_path / "run", [], [], trainer.writer._replace_json
 
     def record(name: str, data: dict) -> None:
         if name == "status.json":
@@ -88,7 +88,7 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
             ids.append(data["control_id"])
         write(name, data)
 
-    trainer.writer._replace = record
+    trainer.writer._replace_json = record
     training = threading.Thread(target=trainer.run, daemon=True)
     training.start()
     wait_for(run / "checkpoints" / "last")

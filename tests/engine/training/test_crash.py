@@ -109,7 +109,7 @@ def endless_is_checked(tmp_path) -> None:
     """What the endless run checks of itself, its forks find again."""
     trainer = assemble(ENDLESS, runs_dir=tmp_path / "checked", name="run", device="cpu").trainer
     trainer.inspector.check_before_training(lambda: None)
-    trainer.writer.release()
+    trainer.writer.release_lock()
 
 
 @pytest.fixture(scope="module")
@@ -434,7 +434,7 @@ def test_a_power_cut_at_any_moment_of_a_save_loses_nothing(tmp_path, monkeypatch
             replayed = replay(log[:end], run / "checkpoints", before, tmp_path / f"disk-{end}-{eager}", eager=eager)
             found = checkpoint.newest_intact(replayed)[0].name
             assert found == (new if end == len(log) else found) and found in (before, new)
-    trainer.writer.release()
+    trainer.writer.release_lock()
 
 
 def replay(log: list, parent: Path, before: str, disk: Path, *, eager: bool) -> Path:

@@ -74,14 +74,14 @@ def test_no_step_of_a_preset_waits_for_the_card(preset: str) -> None:
 
 
 def an_item_of_the_loss(patch: pytest.MonkeyPatch) -> None:
-    losses = Stepper._losses
+    losses = Stepper._nll_and_training_loss
 
     def looked_at(self: Stepper, piece: object) -> tuple[Tensor, Tensor]:
         total, aim = losses(self, piece)
         assert total.item() > 0.0
         return total, aim
 
-    patch.setattr(Stepper, "_losses", looked_at)
+    patch.setattr(Stepper, "_nll_and_training_loss", looked_at)
 
 
 def a_mask_in_the_loss(patch: pytest.MonkeyPatch) -> None:
@@ -110,19 +110,19 @@ def batches_that_are_not_pinned(patch: pytest.MonkeyPatch) -> None:
 def a_constant_that_is_copied_at_each_call(patch: pytest.MonkeyPatch) -> None:
     def bias(self: positions.Alibi, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         slopes = torch.tensor(self.slopes.shape[0] * [0.5], device=q_pos.device)
-        return -slopes[:, None, None] * positions.distances(q_pos, k_pos)[:, None].abs()
+        return -slopes[:, None, None] * positions.key_minus_query(q_pos, k_pos)[:, None].abs()
 
     patch.setattr(positions.Alibi, "bias", bias)
 
 
 def a_question_about_numbers(patch: pytest.MonkeyPatch) -> None:
-    content = positions.TransformerXL.content
+    content = positions.TransformerXL.content_bias
 
     def asked(self: positions.TransformerXL, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         assert (q_pos >= 0).all()
         return content(self, q, k, q_pos, k_pos)
 
-    patch.setattr(positions.TransformerXL, "content", asked)
+    patch.setattr(positions.TransformerXL, "content_bias", asked)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
         "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
     }
     reader = SimpleNamespace(environment=Environment.read(facts["environment"]), model=ModelFacts.read(facts["model"]))
-    train = assemble._pin_auto_settings(miniature("baseline"), reader, torch.device(on)).train
+    train = assemble._with_recorded_auto_choices(miniature("baseline"), reader, torch.device(on)).train
     assert (train.precision, train.compile) == expected
 
 

@@ -99,7 +99,7 @@ def test_a_device_that_disappears_fails_the_run_in_one_line_and_the_last_checkpo
             real = trainer.stepper.step
             patch.setattr(trainer.stepper, "step", lambda step, **given: lost() if step == 5 else real(step, **given))
         if moment == "evaluation":
-            patch.setattr(trainer.scorer, "record", lost)
+            patch.setattr(trainer.scorer, "score_model", lost)
         if moment == "checkpoint":
             real_weights, calls = checkpoint.weights_of, iter(range(9))
             patch.setattr(checkpoint, "weights_of", lambda model: lost() if next(calls) == 1 else real_weights(model))

@@ -101,7 +101,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, n
     try:
         thread.start()
         wait_for(lambda: waits(run), "a run that waits for room")
-        control.request(RunCommand.STOP, "enough", signal=number)
+        control.enqueue_command(RunCommand.STOP, "enough", received_signal=number)
         thread.join(PATIENCE)
     finally:
         checkpoint.save = real
@@ -140,4 +140,4 @@ def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> No
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"kind":"train","step":1}\n'
     assert there == [b""]
     assert [event.event for event in RunReader(tmp_path / "run").events()] == ["paused", "continued"]
-    writer.release()
+    writer.release_lock()

@@ -27,7 +27,7 @@ from engine.training.assemble import assemble, begin, resume
 from tests.conftest import Tiny
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.work.launch import enqueue
+from tui_transformer.lab.work.launch import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_corpora", "minimal_leak_probe", "no_self_check")
 
@@ -288,12 +288,12 @@ def test_its_own_config_repeats_it_and_says_in_one_line_what_is_missing_elsewher
 
 def test_a_queued_run_finds_its_parent_when_it_begins_and_says_so_then(runs: Path, tiny: Tiny, monkeypatch) -> None:
     monkeypatch.chdir(runs.parent)
-    waits = enqueue(tiny("train.init_from=runs/pretrain@last"), runs_dir=runs, name="finetune", command="")
+    waits = create_queued_run(tiny("train.init_from=runs/pretrain@last"), runs_dir=runs, name="finetune", command="")
     assert RunReader(waits).config.train.init_from == "pretrain@last" and "from" not in RunReader(waits).raw("run")
     ready = begin(waits, device="cpu")
     assert RunReader(waits).raw("run")["from"]["name"] == "pretrain" and ready.trainer.run().state == "finished"
     with pytest.raises(InputError, match="no run named 'pretain'"):
-        enqueue(tiny("train.init_from=pretain"), runs_dir=runs, name="other", command="")
+        create_queued_run(tiny("train.init_from=pretain"), runs_dir=runs, name="other", command="")
 
 
 @pytest.mark.slow  # a process that loads the engine
@@ -301,7 +301,7 @@ def test_killed_as_it_begins_it_is_resumed_bit_for_bit_without_the_parent(runs: 
     config = tiny(FROM, "train.steps=40", "checkpoint.every=2", "evaluation.every=20", "evaluation.sample_every=0")
     whole = made(config, runs, "whole")
     whole.trainer.run()
-    waits = enqueue(config, runs_dir=runs, name="killed", command="")
+    waits = create_queued_run(config, runs_dir=runs, name="killed", command="")
     words = ["-m", "tui_transformer", "begin", str(waits), "--device", "cpu"]
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     while not list((waits / "checkpoints").glob("step-*")):

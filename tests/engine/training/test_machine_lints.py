@@ -4,7 +4,7 @@ import psutil
 import pytest
 import torch
 
-from engine.model.numerics import bf16_slowdown
+from engine.model.numerics import measure_bf16_slowdown
 from engine.training import assemble
 from engine.training.assemble import machine_lints
 
@@ -49,7 +49,7 @@ def test_more_threads_than_cores_are_told_how_many_there_are(four_cores, tiny) -
 
 @pytest.mark.parametrize(("cost", "said"), [(9.0, True), (1.1, False), (0.3, False)])
 def test_bf16_is_warned_of_where_it_is_slow(four_cores, tiny, monkeypatch, cost, said) -> None:
-    monkeypatch.setattr(assemble, "bf16_slowdown", lambda config: cost)
+    monkeypatch.setattr(assemble, "measure_bf16_slowdown", lambda config: cost)
     found = [lint for lint in machine_lints(tiny("train.precision=bf16"), CPU) if lint.key == "train.precision"]
     assert bool(found) is said
     assert not said or "9.0 times" in found[0].text
@@ -57,4 +57,4 @@ def test_bf16_is_warned_of_where_it_is_slow(four_cores, tiny, monkeypatch, cost,
 
 
 def test_the_cost_of_bf16_is_measured_here(tiny) -> None:
-    assert 0.001 < bf16_slowdown(tiny("model.d_model=256")) < 10_000
+    assert 0.001 < measure_bf16_slowdown(tiny("model.d_model=256")) < 10_000

@@ -132,7 +132,7 @@ class StopAt(Control):
     def poll(self) -> RunCommand | None:
         self.left -= 1
         if self.left == 0:
-            self.request(RunCommand.STOP, "test")
+            self.enqueue_command(RunCommand.STOP, "test")
         return super().poll()
 
 

@@ -396,24 +396,24 @@ def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _z_loss_ignored(patch: pytest.MonkeyPatch) -> None:
-    real = step.Stepper._losses
+    real = step.Stepper._nll_and_training_loss
 
     def losses(self, piece):
         total, _ = real(self, piece)
         return total, total
 
-    patch.setattr(step.Stepper, "_losses", losses)
+    patch.setattr(step.Stepper, "_nll_and_training_loss", losses)
 
 
 def _z_loss_of_padding(patch: pytest.MonkeyPatch) -> None:
-    real = step.Stepper._losses
+    real = step.Stepper._nll_and_training_loss
 
     def losses(self, piece):
         total, _ = real(self, piece)
         log_z = self._forward(*piece.inputs).logsumexp(-1)
         return total, total + self._z_loss * log_z.square().sum()
 
-    patch.setattr(step.Stepper, "_losses", losses)
+    patch.setattr(step.Stepper, "_nll_and_training_loss", losses)
 
 
 def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
@@ -428,20 +428,20 @@ def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
             totals.append(loss.detach() * batch.n_targets)
         return totals, sum(batch.n_targets for batch in batches)
 
-    patch.setattr(step.Stepper, "_gradients", gradients)
+    patch.setattr(step.Stepper, "_accumulate_gradients", gradients)
 
 
 def _the_same_on_both_ranks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ranks, "own_block", lambda self, shards: self.block(0, shards))
+    patch.setattr(Ranks, "own_micro_batch_range", lambda self, shards: self.block(0, shards))
 
 
 def _live_weights_for_the_average(patch: pytest.MonkeyPatch) -> None:
-    real = checkpoint._save_averaged
+    real = checkpoint._load_and_save_averaged
 
     def put_and_write(run, name, step, model, weights, common):
         real(run, name, step, model, checkpoint.weights_of(model), common)
 
-    patch.setattr(checkpoint, "_save_averaged", put_and_write)
+    patch.setattr(checkpoint, "_load_and_save_averaged", put_and_write)
 
 
 def _average_upside_down(patch: pytest.MonkeyPatch) -> None:
@@ -665,7 +665,7 @@ def begun(config: RunConfig, root: Path) -> tuple[RunReader, bool]:
     except Leaking:
         return RunReader(ready.path), True
     finally:
-        ready.trainer.writer.release()
+        ready.trainer.writer.release_lock()
     return RunReader(ready.path), False
 
 
@@ -770,7 +770,7 @@ def test_a_full_disk_is_no_bug(tmp_path, monkeypatch) -> None:
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(self_check, "save_moving_average", full)
+    monkeypatch.setattr(self_check, "load_moving_average_and_save", full)
     reader, _ = begun(configured("demo", ("train.ema=0.9",)), tmp_path)
     assert reader.badges == {}
     assert "out of memory or disk" in next(v.why for v in reader.verdicts if v.check == "update")

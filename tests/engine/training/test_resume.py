@@ -52,7 +52,7 @@ class StopAt(Control):
     def _listen(self) -> None:
         self.left -= 1
         if self.left == 0:
-            self.request(RunCommand.STOP, "test")
+            self.enqueue_command(RunCommand.STOP, "test")
 
     def poll(self) -> RunCommand | None:
         self._listen()

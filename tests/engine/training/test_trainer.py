@@ -121,7 +121,7 @@ def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> Non
     thread = threading.Thread(target=ready.trainer.run, daemon=True)
     thread.start()
     wait_for(lambda: ready.trainer.state.step >= 7 or not thread.is_alive(), "step 7")
-    control.request(RunCommand.STOP, "enough")
+    control.enqueue_command(RunCommand.STOP, "enough")
     thread.join(PATIENCE)
     run = RunReader(ready.path)
     assert run.status.state == "stopped" and run.status.reason == "enough"
@@ -389,14 +389,14 @@ def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypat
 def test_a_compiled_step_learns_the_same_and_says_that_it_compiles(tiny, tmp_path) -> None:
     config = tiny("model.dropout=0", "train.compile=always")
     ready = assemble(config, runs_dir=tmp_path, name="compiled", device="cpu")
-    phases, write = [], ready.trainer.writer._replace
+    phases, write = [], ready.trainer.writer._replace_json
 
     def record(name: str, data: dict) -> None:
         if name == "status.json":
             phases.append(data["phase"])
         write(name, data)
 
-    ready.trainer.writer._replace = record
+    ready.trainer.writer._replace_json = record
     assert ready.trainer.run().state == "finished" and "compiling" in phases
     _, plain = train(tiny("model.dropout=0"), tmp_path, "plain")
     for a, b in zip(metrics(RunReader(ready.path)), metrics(plain), strict=True):

@@ -26,7 +26,7 @@ from engine.evaluation import metrics
 from engine.generation import classifying
 from engine.tasks import classification_task, scorers, text_task, translation_task
 from engine.tasks.task import Task, make_task
-from engine.training.self_check import check_examples, full_vocabulary_copy
+from engine.training.self_check import check_examples_against_files, full_vocabulary_copy
 from engine.training.small_corpora import write_like
 from engine.training.written_out import MOST_FILES, ExampleInverter
 
@@ -42,7 +42,7 @@ def verdict(preset: str, *changes: str) -> str:
     config = presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in changes])
     task = make_task(config, None)
     config = task.resolve_config(config, "", 1)
-    found = check_examples(config, task, full_vocabulary_copy(config, task.vocab_size))
+    found = check_examples_against_files(config, task, full_vocabulary_copy(config, task.vocab_size))
     return found.why if found.verdict != "ok" else ""
 
 
@@ -81,14 +81,14 @@ def boundary_ignored_in_training(patch: pytest.MonkeyPatch) -> None:
 
 def trains_on_validation(patch: pytest.MonkeyPatch) -> None:
     """The training split is scored as validation."""
-    right = corpora.split_spans
+    right = corpora.remaining_split_spans
 
     def wrong(length, data, official):
         found = right(length, data, official)
         start, stop = found["validation"]
         return found | {"validation": (0, stop - start)}
 
-    patch.setattr(corpora, "split_spans", wrong)
+    patch.setattr(corpora, "remaining_split_spans", wrong)
 
 
 def scores_training(patch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_every_cell_is_as_written_out(
             cell(kind, tokenizer, form, tmp_path, monkeypatch)
         return
     config, task = cell(kind, tokenizer, form, tmp_path, monkeypatch)
-    found = check_examples(config, task, full_vocabulary_copy(config, task.vocab_size))
+    found = check_examples_against_files(config, task, full_vocabulary_copy(config, task.vocab_size))
     assert found.verdict == "ok", found.why
     looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up

@@ -24,7 +24,7 @@ def be_seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def preview(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Stands for `preview_corpus`. What is read from files or is refused is looked at anew each time."""
     entry = CORPORA.get(config.data.corpus.partition("#")[0])
-    if entry is None or entry.is_fetched:
+    if entry is None or entry.needs_download:
         return corpus_preview.preview_corpus(config, data_dir)
     key = (corpus_preview.corpus_key(config), language.language_code(), data_dir)
     seen = _made.get(key) or corpus_preview.preview_corpus(config, data_dir)

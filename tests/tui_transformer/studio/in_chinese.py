@@ -211,7 +211,7 @@ def plain(folder: Path) -> None:
 
         invitation = tr("type some text to continue")
 
-        def notice(self, text: str, settings: object) -> str:
+        def length_warning(self, text: str, settings: object) -> str:
             return ""
 
         def surprise(self, text: str, alternatives: int = 0) -> Any:

@@ -25,7 +25,7 @@ from tui_transformer.lab.analysis.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.design.benchmarks import Benchmarks
-from tui_transformer.lab.play.writers import best_finished_run
+from tui_transformer.lab.play.writers import best_or_newest_run
 from tui_transformer.lab.records.run_view import ProbeResult
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
@@ -123,7 +123,7 @@ async def test_a_prompt_that_is_typed_before_the_model_is_there_is_answered_with
 async def test_a_prompt_that_is_typed_before_a_run_is_found_stays_in_sight(app, fakes, monkeypatch) -> None:
     look = threading.Event()
     monkeypatch.setattr(
-        playground, "best_finished_run", lambda rows: best_finished_run(rows) if look.wait(PATIENCE) else None
+        playground, "best_or_newest_run", lambda rows: best_or_newest_run(rows) if look.wait(PATIENCE) else None
     )
     async with app.run_test(size=(120, 36)) as pilot:
         typed(app, "4", *"Hero", "enter")

@@ -56,7 +56,7 @@ def test_settings_that_cannot_be_written_are_one_line_and_the_old_ones_stay(
 def test_settings_that_cannot_be_read_are_one_line_and_stay(own_settings, monkeypatch, number: int) -> None:
     before = own_settings.read_text()
     with monkeypatch.context() as patch:
-        patch.setattr(settings, "read_plain", lambda path, most: open_failing(path, number))
+        patch.setattr(settings, "read_regular_file", lambda path, most: open_failing(path, number))
         found, said = settings.load()
         kept = settings.save(Settings(theme="studio-light"))
     assert found == Settings()

@@ -34,7 +34,7 @@ async def test_the_name_of_the_checks_counts_what_is_not_seen_and_looks_like_the
     variant(tmp_path, "leaky", verdicts=[SUSPICIOUS, LEAK])
 
     def name() -> tuple[str, str]:
-        line = train.pane._tabs._tab_names()[0]
+        line = train.pane._tabs._line_with_tab_names()[0]
         text, start = line.plain, line.plain.index("checks")
         styles = {str(span.style) for span in line.spans if text[span.start : span.end].strip()[:1] in ("!", "✗")}
         return text[start : text.index("log")].split(" ", 2)[2].strip(), " ".join(styles)

@@ -66,7 +66,7 @@ def check(
         from engine.training.trial import (
             crossover_length,
             crossover_ratios,
-            faster_layer_kind,
+            possibly_faster_layer_kind,
             step_cost,
             switch_effect,
         )
@@ -105,7 +105,7 @@ def check(
         crossed = crossover_ratios(asked, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = cost.seconds * runnable.train.steps
-    largest = BatchShape.from_batch(batches.batch(*batches.largest_batch()))
+    largest = BatchShape.from_batch(batches.batch(*batches.locate_largest_batch()))
     peak = cost.peak_bytes or memory_bytes(runnable, vocabulary, largest)
     lints = [*task.lints(asked), *machine_lints(runnable, where), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
@@ -144,7 +144,7 @@ def check(
             duration=duration(total),
         )
     )
-    kind = faster_layer_kind(asked.model)
+    kind = possibly_faster_layer_kind(asked.model)
     if crossed and kind is not None:
         least = crossover_length(crossed)
         saves = (

@@ -86,7 +86,7 @@ def evaluate(
     """Score a checkpoint on a split or files of your own: translations by BLEU, summaries by ROUGE, classes by F1."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
-    own = _own_files(reader, config, split, text=text, source=source, reference=reference, csv=csv)
+    own = _user_files_by_option(reader, config, split, text=text, source=source, reference=reference, csv=csv)
     split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
@@ -144,7 +144,7 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            scorer = kind.own_scorer(OwnFiles(own, config, tokenizer, where, reader.data, data_dir))
+            scorer = kind.user_files_scorer(OwnFiles(own, config, tokenizer, where, reader.data, data_dir))
         else:
             corpus = load_corpus(kind.corpus_class, config.data, data_dir)
             _require_same(reader, corpus.name, corpus.sha256, split, kind.hash_prefix)
@@ -185,7 +185,9 @@ def evaluate(
     print_result({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
-def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given: str | None) -> dict[str, str]:
+def _user_files_by_option(
+    reader: RunReader, config: RunConfig, split: str | None, **given: str | None
+) -> dict[str, str]:
     """Return the files of your own that are to be scored, by option; refuse those that the task cannot score."""
     files = {option: file for option, file in given.items() if file is not None}
     if not files:

@@ -93,7 +93,7 @@ class RunProgress:
             self.validation = new.validation[-1]
         self._pace.add_records(new.train, reset=reset)
         self._pace.observe(step=self.step, moving=self.phase in MOVING, attempt=status.attempt, clock=clock)
-        self.eta = self._pace.seconds_left(self.steps, self.step, since=since)
+        self.eta = self._pace.seconds_left(self.steps, self.step, attempt_start_step=since)
 
     @property
     def time_left(self) -> str:
@@ -111,7 +111,7 @@ class RunProgress:
                 parts.append(said.format(loss=tr("not a number") if record.loss is None else f"{record.loss:.3f}"))
         if self.floor is not None:
             said = tr("reachable floor {nats:.3f}") if self.floor.context else tr("floor {nats:.3f}")
-            parts.append(said.format(nats=self.floor.nats))
+            parts.append(said.format(nats=self.floor.known_nats_per_char))
         if self.validation is not None and self.validation.macro_f1 is not None:
             parts.append(tr("accuracy {accuracy:.1%}", accuracy=self.validation.accuracy))
         if self.validation is not None and self.validation.exact_match is not None:

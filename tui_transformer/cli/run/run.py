@@ -49,7 +49,7 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_info, print_result, show_progress, warn
 from tui_transformer.lab.work import queue as waiting_line
-from tui_transformer.lab.work.launch import enqueue, spawn_and_wait
+from tui_transformer.lab.work.launch import create_queued_run, spawn_and_await_start
 from tui_transformer.lab.work.line import DeviceQueue
 from tui_transformer.lab.work.logs import log_to
 
@@ -128,8 +128,8 @@ def run(
     if queue and ranks > 1:
         raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
-        device = known_device(device)
-        queued = waiting_line.add(
+        device = resolve_device_name(device)
+        queued = waiting_line.add_to_device_queue(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
         line = DeviceQueue(runs_dir, device)
@@ -150,7 +150,7 @@ def run(
         )
         return ExitCode.DONE
     if detach or ranks > 1:
-        reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
+        reader = RunReader(create_queued_run(asked, runs_dir=runs_dir, name=name, command=command))
         train_it = _detach if detach else _train_ranks
         try:
             return train_it("begin", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
@@ -216,7 +216,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(RunCommand.PAUSE, english("it was paused when it moved to the background"))
+            control.enqueue_command(RunCommand.PAUSE, english("it was paused when it moved to the background"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -224,7 +224,7 @@ def resume(
     return train(prepare, as_json=json, data_dir=data_dir)
 
 
-def known_device(device: str) -> str:
+def resolve_device_name(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with show_progress(tr("checking devices")):
         from engine.model.devices import resolve_device
@@ -244,7 +244,7 @@ def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, da
                 os.kill(pid, number)
 
     with show_progress(tr("starting {n} ranks", n=ranks)):
-        process = spawn_and_wait(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
+        process = spawn_and_await_start(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
     from tui_transformer.cli.run.progress import follow
 
     with handle_signals(stop):
@@ -264,7 +264,7 @@ def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, da
 
 def _detach(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1) -> int:
     with show_progress(tr("starting")):
-        process = spawn_and_wait(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
+        process = spawn_and_await_start(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
     text = tr(
@@ -290,9 +290,9 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
         return prepare(control)
 
     def stop(number: int) -> None:
-        control.request(RunCommand.STOP, signal.Signals(number).name, signal=number)
+        control.enqueue_command(RunCommand.STOP, signal.Signals(number).name, received_signal=number)
 
-    with handle_signals(stop, lambda: control.request(RunCommand.CHECKPOINT)):
+    with handle_signals(stop, lambda: control.enqueue_command(RunCommand.CHECKPOINT)):
         deadline = math.inf
         with show_progress(tr("loading the engine, the corpus and the model")):
             preparing = worker.submit(copy_context().run, prepared)  # listeners here also hear of work in that thread
@@ -318,7 +318,7 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
             status = lambda: ready.trainer.writer.current_status
             follow(reader, lambda: not training.done(), as_json=as_json, status=status)
         except BaseException as error:  # e.g. a pipe's reader left: stop with a checkpoint first
-            control.request(RunCommand.STOP, type(error).__name__, signal=PIPE)
+            control.enqueue_command(RunCommand.STOP, type(error).__name__, received_signal=PIPE)
             raise
         finally:
             wait((training,))

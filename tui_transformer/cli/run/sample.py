@@ -20,7 +20,13 @@ from tui_transformer.cli.output import is_terminal, print_answer, print_info, pr
 from tui_transformer.cli.run.repl import STYLES, Session, print_token, run_prompt
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, parse_setting
 from tui_transformer.lab.play.writers import ModelWriter, load_writer
-from tui_transformer.lab.play.written import AnswerToken, answers_text, probability_level, probability_text, token_label
+from tui_transformer.lab.play.written import (
+    AnswerToken,
+    answer_probabilities_text,
+    probability_level,
+    probability_text,
+    token_label,
+)
 
 OTHERS = 3  # other answers listed beside the one given
 LISTED = 5  # tokens listed by /alternatives, and alternatives of each
@@ -53,7 +59,7 @@ class SampleSession(Session[ModelWriter]):
             self.answers.append(pieces)
             for piece in writer.stream(text, settings, which, LISTED):
                 if not pieces:  # the text was taken
-                    notice = writer.notice(text, settings)
+                    notice = writer.length_warning(text, settings)
                     if notice and writer.name not in self._noticed:  # once a model is enough
                         self._noticed.add(writer.name)
                         warn(notice)
@@ -63,7 +69,7 @@ class SampleSession(Session[ModelWriter]):
                 if not self.as_json and not writer.ranks_answers:
                     print_token(clean(piece.text), piece.probability)
             written = "".join(piece.text for piece in pieces)
-            wholes = writer.ranked_answers(text, written, OTHERS)
+            wholes = writer.answer_and_likeliest_others(text, written, OTHERS)
             filled = writer.filled_prompt(text, written)
             if self.as_json:
                 known = [piece.nats for piece in pieces if piece.nats is not None]
@@ -86,7 +92,7 @@ class SampleSession(Session[ModelWriter]):
                 )
             elif writer.ranks_answers:
                 print_answer(clean_line(filled or written.strip()))
-                print_answer(f"  {clean_line(answers_text(wholes))}", flush=True)
+                print_answer(f"  {clean_line(answer_probabilities_text(wholes))}", flush=True)
             else:
                 print_answer(flush=True)
 
@@ -127,8 +133,8 @@ class SampleSession(Session[ModelWriter]):
                         "run": writer.name,
                         "surprise_of": text,
                         "checkpoint_step": writer.step,
-                        "nll": found.total,
-                        "nats_per_character": found.mean,
+                        "nll": found.total_nats,
+                        "nats_per_character": found.nats_per_character,
                         "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
                         "tokens": tokens,
                     }
@@ -141,7 +147,7 @@ class SampleSession(Session[ModelWriter]):
     def examples(self, _: str) -> None:
         for writer in self.writers:
             with show_progress(tr("loading the corpus")):
-                found = writer.examples()
+                found = writer.answer_held_out_examples()
             self._title(writer)
             for one in found:
                 if self.as_json:

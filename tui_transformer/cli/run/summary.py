@@ -20,7 +20,13 @@ from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import is_terminal, print_json, stdout
 from tui_transformer.lab.analysis.chart_lines import curve_of
 from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart, usual_top
-from tui_transformer.lab.formatting import duration, lead_in_words, readers_in_words, si_number, sparkline
+from tui_transformer.lab.formatting import (
+    classification_baseline_lines,
+    duration,
+    lead_baseline_text,
+    si_number,
+    sparkline,
+)
 from tui_transformer.lab.records.badges import findings
 from tui_transformer.lab.records.run_view import averaged_score_text
 
@@ -43,7 +49,10 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             }
         )
         return
-    console, unit = stdout(), told(reader.config.unit)  # a run without a config cannot be summarized at all
+    console, unit = (
+        stdout(),
+        told(reader.config.english_loss_unit),
+    )  # a run without a config cannot be summarized at all
     columns, floors = reader.follow().load(), reader.data.floors
     train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
     losses = [*train.y, *validation.y]
@@ -55,8 +64,10 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
         title=tr("loss, nats per {unit}", unit=unit),
         width=min(console.width, MAX_WIDTH),
         height=CHART_HEIGHT,
-        levels=[(floor.description, floor.nats, "green") for floor in floors[:1]],
-        top=usual_top((train, validation), min((floor.nats for floor in floors), default=min(losses, default=0.0))),
+        levels=[(floor.description, floor.known_nats_per_char, "green") for floor in floors[:1]],
+        top=usual_top(
+            (train, validation), min((floor.known_nats_per_char for floor in floors), default=min(losses, default=0.0))
+        ),
         colour=is_terminal(sys.stdout) and not console.no_color,
     )
     console.print(Text.from_ansi(chart), soft_wrap=True)
@@ -104,7 +115,7 @@ def _scores(reader: RunReader) -> Text | None:
         windows = tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
-        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.unit)),
+        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.english_loss_unit)),
         tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", perplexity=last.perplexity, accuracy=last.accuracy)
         if bits is None
         else tr(
@@ -138,7 +149,7 @@ def _scores(reader: RunReader) -> Text | None:
                     bleu=bleu,
                     exact=exact,
                 )
-                for language, bleu, exact in last.by_target
+                for language, bleu, exact in last.bleu_and_exact_by_target
             ),
         ]
     elif last.rouge_l is not None:
@@ -158,10 +169,10 @@ def _scores(reader: RunReader) -> Text | None:
             )
         )
         if data.lead is not None:
-            lines.append(f"  {lead_in_words(data.lead)}")
+            lines.append(f"  {lead_baseline_text(data.lead)}")
     elif last.macro_f1 is not None:
         lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
-        lines += [f"  {words}" for words in readers_in_words(data)]
+        lines += [f"  {words}" for words in classification_baseline_lines(data)]
     elif "exact_match" in config.task.scores:
         right = (
             tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)

@@ -169,7 +169,7 @@ def _title(result: "CaseResult", size: str, device: str) -> str:
 
 def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> None:
     """Each preset's memory estimate and measured training peak; earlier measurements are kept."""
-    from engine.proofs.bench.memory import training_peak
+    from engine.proofs.bench.memory import measure_training_peak
 
     if names == ("all",):
         every = presets.list_presets()  # and overlays on `SMALL` as well
@@ -183,9 +183,9 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
     found: dict[str, tuple[str, ...]] = {}
     for config in configs:
         _print_progress(config.preset)
-        peak = training_peak(config)
+        peak = measure_training_peak(config)
         found[config.preset] = cells = _cells(peak)
-        record = {"kind": "memory", "ratio": peak.ratio, **asdict(peak)}
+        record = {"kind": "memory", "ratio": peak.estimate_over_measured, **asdict(peak)}
         print_result(record, "  ".join(map(told, cells)), as_json=as_json)
         if write is not None:
             _write_memory(write, found)
@@ -198,16 +198,18 @@ def _cells(peak: "MemoryPeak") -> tuple[str, ...]:
     batch = english("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
     batch = batch if peak.given else english("{batch}, random", batch=batch)
     measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
-    ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
+    ratio = "" if peak.estimate_over_measured is None else f"{peak.estimate_over_measured:.2f}"
     return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
 
 
 def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
     import torch
 
-    from engine.model.devices import processor_name
+    from engine.model.devices import processor_description
 
-    machine = english("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
+    machine = english(
+        "{processor_name}, {cpu_count} cores", processor_name=processor_description(), cpu_count=os.cpu_count()
+    )
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
     before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", _page(path), flags=re.MULTILINE | re.DOTALL)

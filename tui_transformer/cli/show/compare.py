@@ -140,7 +140,7 @@ def compare(
         found = VariantEvaluator().evaluate(Grouping().group(entries), files, pinned_path)
         paths = {entry.path for entry in query(entries, pinned)}
         some = [result for result in found if any(run.path in paths for run in result.runs)]
-        variants = sort(some, _column(some, key) if key else None, None, reverse=reverse)
+        variants = sort(some, _sort_column(some, key) if key else None, None, reverse=reverse)
         made = (
             variant_comparison_table(variants, data=kind in DATA_FORMATS, all_settings=all_settings) if kind else None
         )
@@ -185,7 +185,7 @@ def _draw(found: Sequence[StudyConclusion], width: int) -> None:
         print_answer("\n" + "\n".join(wrap_text(said, min(width, READABLE))) + "\n")
 
 
-def _column(shown: Sequence[VariantResult], key: str) -> Column:
+def _sort_column(shown: Sequence[VariantResult], key: str) -> Column:
     """Return the variant column that `--sort` names; raise InputError if there is none."""
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
     meant = ALIASES.get(key, key)

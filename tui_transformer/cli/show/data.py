@@ -12,7 +12,7 @@ from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr, trn
 from engine.data import hub
 from engine.data.catalogue import KINDS, kind_of, load_corpus
-from engine.data.corpus import data_folders, fetch_folder
+from engine.data.corpus import data_folders, fetch_destination
 from engine.data.known import CORPORA, local_path
 from tui_transformer.cli.commands import CommandGroup, command, examples
 from tui_transformer.cli.options import DataDir, Json, corpus_names
@@ -58,7 +58,9 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
     for entry in CORPORA.values():
-        where = str(local_path(entry, data_folders(data_dir)) or tr("not here")) if entry.is_fetched else tr("built in")
+        where = (
+            str(local_path(entry, data_folders(data_dir)) or tr("not here")) if entry.needs_download else tr("built in")
+        )
         rows.append((entry.name, entry.kind_label, where, tr(entry.description)))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
@@ -107,7 +109,7 @@ def show(
         about = {"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source}
         print_json(about | found.record)
         return
-    print_answer(clean_line(comma_separated(map(tr, corpus.title))))
+    print_answer(clean_line(comma_separated(map(tr, corpus.title_parts))))
     for label, line in found.lines:
         print_answer(clean_line(f"  {pad_to_width(label, LABEL)}{line}"))
     for line in found.examples:
@@ -132,7 +134,7 @@ def fetch(
     wanted = hub.parse(name if entry is None else entry.hub)
     if wanted is not None:
         with show_progress(tr("fetching {corpus}", corpus=wanted.uri)):
-            kept = hub.fetch(wanted, fetch_folder(data_dir))
+            kept = hub.fetch(wanted, fetch_destination(data_dir))
         record = {"name": name, "path": str(kept.folder), "commit": kept.commit, "files": len(kept.files)}
         text = trn(
             "{name}: {n:,} file from commit {commit} in {path}",
@@ -151,7 +153,7 @@ def fetch(
     if not entry.remotes:
         print_info(tr("{name} is built in; it is generated when needed", name=name))
         return
-    folder = fetch_folder(data_dir)
+    folder = fetch_destination(data_dir)
     files = []
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=stderr(), disable=not is_terminal(sys.stderr)) as bar:

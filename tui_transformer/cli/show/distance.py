@@ -8,7 +8,13 @@ from engine.base.errors import InputError, comma_separated, did_you_mean
 from engine.base.language import tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import print_answer, print_columns, print_info, stdout
-from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, draw_overlay, probes_of
+from tui_transformer.lab.analysis.charts.overlay import (
+    ChartedRuns,
+    Overlay,
+    distance_chart,
+    draw_overlay,
+    probes_scored_by_distance,
+)
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import MOST_CURVES, MetricsReader, group_seeds
 from tui_transformer.lab.analysis.entry import RunEntry
@@ -42,7 +48,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
             )
         )
     drawn = ChartedRuns(tuple(enumerate(groups)), None, MetricsReader().read([run.path for run in entries]))
-    known = probes_of(drawn)
+    known = probes_scored_by_distance(drawn)
     if not known:
         raise InputError(
             tr("none of these runs has probe scores by distance; runs trained on playlets with this version do")
@@ -54,17 +60,17 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         )
     made = distance_chart(drawn, probe)
     if out is not None:
-        from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
+        from tui_transformer.lab.reports.figures.distances import probe_distance_svg  # takes a second
 
-        save(distance_picture(made), out)
+        save(probe_distance_svg(made), out)
         print_info(
             tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out)
         )
     else:
-        _print(made)
+        _print_chart_and_table(made)
 
 
-def _print(made: Overlay) -> None:
+def _print_chart_and_table(made: Overlay) -> None:
     print_info(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
     canvas = draw_overlay(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():

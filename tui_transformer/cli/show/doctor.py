@@ -22,7 +22,7 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
 from tui_transformer.cli.output import ExitCode, is_terminal, pad_to_width, print_json, stdout, width_of
 from tui_transformer.cli.show.node import HealthCheck, check_node
-from tui_transformer.cli.work.workers import slurm_options
+from tui_transformer.cli.work.workers import configured_and_typed_slurm_options
 from tui_transformer.lab.formatting import memory
 from tui_transformer.lab.records.badges import badge
 
@@ -75,7 +75,7 @@ def doctor(
         findings = list(check_machine(runs_dir, data_dir) if reader is None else check_run(reader))
         well = reader is None or all(finding.ok for finding in findings)
     else:
-        findings, well = check_node(slurm_options(slurm), runs_dir, data_dir)
+        findings, well = check_node(configured_and_typed_slurm_options(slurm), runs_dir, data_dir)
     if json:
         for finding in findings:
             print_json(asdict(finding))
@@ -101,7 +101,7 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
     import torch
 
     from engine.model.devices import default_threads, device_name, resolve_device
-    from engine.model.numerics import has_bf16
+    from engine.model.numerics import is_gpu_with_bf16
 
     device, place = resolve_device("auto"), runs_dir.absolute()
     while not place.exists():
@@ -120,7 +120,7 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
             cores=os.cpu_count(),
         ),
     )
-    found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
+    found = f"{device_name(device)}{', bf16' if is_gpu_with_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for a CPU; a GPU needs torch with CUDA")
     yield HealthCheck(tr("device"), device.type != "cpu", found, advice)
     found = tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total))
@@ -130,7 +130,7 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
     yield HealthCheck(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
-        if entry.is_fetched:
+        if entry.needs_download:
             path = local_path(entry, folders)
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
             if entry.needs_manual_download:
@@ -152,7 +152,7 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
 
 
 def check_run(reader: RunReader) -> Iterator[HealthCheck]:
-    from engine.base.plain_files import open_plain
+    from engine.base.plain_files import open_regular_file
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import find_damage, never_saved, step_folders
 
@@ -178,7 +178,7 @@ def check_run(reader: RunReader) -> Iterator[HealthCheck]:
     except InputError as error:
         yield HealthCheck("config.toml", False, str(error))
     try:
-        with open_plain(reader.path / "metrics.jsonl") as file:
+        with open_regular_file(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
         bad = trn("{n:,} line truncated or damaged", "{n:,} lines truncated or damaged", torn)

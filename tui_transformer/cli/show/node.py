@@ -16,7 +16,14 @@ from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
 from engine.runs.tail import read_end
 from tui_transformer.cli.output import print_info
-from tui_transformer.lab.work.clusters import ENDED, UNKNOWN, job_state, run_command, shell_line, submit_job
+from tui_transformer.lab.work.clusters import (
+    ENDED,
+    UNKNOWN,
+    job_state_and_reason,
+    remote_shell_command,
+    run_command,
+    submit_job,
+)
 from tui_transformer.lab.work.logs import END, last_line
 
 POLL_INTERVAL = 1.0  # seconds between two calls of squeue
@@ -60,14 +67,14 @@ def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) 
         python=shlex.quote(sys.executable),
         runs=shlex.quote(str(runs_dir)),
         data=shlex.join(map(str, folders)),
-        line=shell_line(*words),
+        line=remote_shell_command(*words),
         done=shlex.quote(DONE),
     )
     output = str(runs_dir).replace("%", "%%") + "/.node-%j.log"
     job = submit_job(["sbatch", "--parsable", "--job-name=doctor", f"--output={output}", *options], script)
     log = runs_dir / f".node-{job}.log"
     try:
-        state = _wait(job, log)
+        state = _await_last_job_state(job, log)
         report = read_end(log, END).decode("utf-8", "replace") if log.is_file() else ""
     finally:
         with suppress(InputError):
@@ -80,11 +87,11 @@ def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) 
     return _findings(report, runs_dir, folders)
 
 
-def _wait(job: str, log: Path) -> str:
+def _await_last_job_state(job: str, log: Path) -> str:
     """Wait until the report is complete or can no longer be; return the job's last state in Slurm."""
     said, since = "", None
     while True:
-        state, why = job_state(job)
+        state, why = job_state_and_reason(job)
         if DONE in (read_end(log, END).decode("utf-8", "replace") if log.is_file() else ""):
             return state
         now = f"{state} ({why})" if why else state
@@ -103,7 +110,7 @@ def _wait(job: str, log: Path) -> str:
 def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[HealthCheck], bool]:
     lines = report.splitlines()
     said = {what: found.strip() for line in lines for what, tab, found in [line.partition("\t")] if tab}
-    inside = list(_program_findings(lines))
+    inside = list(_findings_from_doctor_output(lines))
     python, squeue = said.get("python", ""), said.get("squeue", "")
     findings = [
         HealthCheck(tr("node"), True, said.get("node", "")),
@@ -139,7 +146,7 @@ def _same_path_advice(what: str) -> str:
     return tr("{what} must be on the node, at the same path as here", what=what)
 
 
-def _program_findings(lines: list[str]) -> Iterator[HealthCheck]:
+def _findings_from_doctor_output(lines: list[str]) -> Iterator[HealthCheck]:
     """Yield what the program itself found on the node."""
     for line in lines:
         with suppress(ValueError, TypeError):

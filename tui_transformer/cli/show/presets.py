@@ -97,13 +97,13 @@ def show(
         return
     if mask:
         print_columns([("#", f"{config.preset}: {tr(config.description)}")])
-        from tui_transformer.lab.play.pictures import PictureFormat, pictures
+        from tui_transformer.lab.play.pictures import PictureFormat, mask_and_position_pictures
 
         canvas, console, screen = PictureFormat(), stdout(), is_terminal(sys.stdout)
         if screen:
             grey = console.color_system in ("256", "truecolor") and not console.no_color
             canvas = PictureFormat(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
-        for picture in pictures(config.model, config.seed, canvas):
+        for picture in mask_and_position_pictures(config.model, config.seed, canvas):
             console.print()
             console.print(picture, soft_wrap=not screen)
         return
@@ -118,7 +118,10 @@ def show(
         for key, (a, b) in changes.items()
     ]
     settings = flatten(config.dump())
-    kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
+    kinds: dict[str, list[str]] = {
+        "model.attention": config.model.distinct_attentions,
+        "model.position": config.model.distinct_positions,
+    }
     lines += [describe_scheme(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.layer_kinds() if config.model.layers else ():
         which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=layer_ranges(places))
@@ -164,8 +167,8 @@ def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
     from tui_transformer.lab.play.pictures import (
         KIND,
         PictureFormat,
-        bias_values,
         drawn_positions,
+        first_head_bias,
         initial_scheme,
         stack_plans,
         visibility_matrix,
@@ -174,7 +177,7 @@ def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
     for stack in stack_plans(config.model, KIND):
         n = drawn_positions(stack.length, PictureFormat())
         scheme = initial_scheme(config.model, stack, config.seed)
-        bias = None if scheme is None else bias_values(scheme, stack.visibility, n)
+        bias = None if scheme is None else first_head_bias(scheme, stack.visibility, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
         of = f" of {stack.layers_text}" if stack.layers_text else ""
         mask = ["".join("01"[cell] for cell in row) for row in visibility_matrix(stack.visibility, n)]

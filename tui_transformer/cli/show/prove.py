@@ -29,15 +29,15 @@ from tui_transformer.cli.output import ExitCode, print_answer, print_columns, pr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
 from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, enqueue
+from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, create_queued_run
 from tui_transformer.languages import SETTINGS_VARIABLE
 from tui_transformer.studio.responsiveness import (
     SIZE,
     endless_config,
     steps_per_second,
-    studio_settings,
     training_process,
     wait_for_steps,
+    write_studio_settings,
 )
 
 FILE = Path("gpu-proof.json")
@@ -172,10 +172,10 @@ def _endless(context: Context) -> RunConfig:
 
 def prove_studio(context: Context) -> ProofResult:
     """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
-    os.environ[SETTINGS_VARIABLE] = str(studio_settings(context.folder))
+    os.environ[SETTINGS_VARIABLE] = str(write_studio_settings(context.folder))
     config = _endless(context)
-    beside, late, text = asyncio.run(_in_studio(context, config))
-    run = enqueue(config, runs_dir=context.folder / "runs", name="headless", command="")
+    beside, late, text = asyncio.run(_studio_speed_delays_and_screen(context, config))
+    run = create_queued_run(config, runs_dir=context.folder / "runs", name="headless", command="")
     with training_process(run, context.device):
         headless = steps_per_second(run, WATCHED)
     slow, usual = sorted(late)[int(0.95 * len(late))], statistics.median(late)
@@ -208,7 +208,7 @@ def prove_studio(context: Context) -> ProofResult:
     )
 
 
-async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
+async def _studio_speed_delays_and_screen(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
     """Steps per second, the event loop's delay (seconds), and the screen's contents."""
     from tui_transformer.studio.app import Studio
     from tui_transformer.studio.design.pane import DesignPane
@@ -244,15 +244,15 @@ def prove_queue(context: Context) -> ProofResult:
     """In one process a second run is refused; in the queue it waits until the device is free, then trains."""
     root = context.folder / "runs"
     root.mkdir()
-    refusal = _second_thread(context, root)
+    refusal = _second_thread_refusal(context, root)
     if refusal != BUSY:
         why = refusal or english("it started")
         return failed(english("a second training thread in one process was not refused: {refusal}", refusal=why))
-    before = enqueue(_endless(context), runs_dir=root, name="first", command="")
+    before = create_queued_run(_endless(context), runs_dir=root, name="first", command="")
     said: list[str] = []
     with training_process(before, context.device) as process:
         await_start(RunReader(before), process, 0)
-        queued = queue.add(
+        queued = queue.add_to_device_queue(
             resuming.small_run(), runs_dir=root, name="second", command="", device=context.device, data_dir=None
         )
         runner = threading.Thread(target=queue.train_queued, args=(root, context.device, said.append), daemon=True)
@@ -277,8 +277,8 @@ def prove_queue(context: Context) -> ProofResult:
     return passed_if(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
-def _second_thread(context: Context, root: Path) -> str:
-    run = enqueue(_endless(context), runs_dir=root, name="thread", command="")
+def _second_thread_refusal(context: Context, root: Path) -> str:
+    run = create_queued_run(_endless(context), runs_dir=root, name="thread", command="")
     one, other = (TrainingThread("begin", run, device=context.device) for _ in range(2))
     one.start()
     try:

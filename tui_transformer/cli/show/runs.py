@@ -20,7 +20,7 @@ from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import is_terminal, print_columns, print_info, print_json, print_result
 from tui_transformer.lab.records.badges import acknowledged_badges, badge, cell_text, mark_if_seen, worst_first
 from tui_transformer.lab.records.run_files import RunFiles
-from tui_transformer.lab.records.seen import find_warnings
+from tui_transformer.lab.records.seen import parse_warning_names
 
 FROM = tr("from")
 HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
@@ -54,7 +54,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
     preset = born.preset if "preset" in born.model_fields_set else ""
     elsewhere = state in LIVE_STATES and status.host not in ("", socket.gethostname())
-    badges, checked = list(worst_first(RunFiles(reader.path).badges)), reader.checked
+    badges, checked = list(worst_first(RunFiles(reader.path).badges)), reader.has_checked_score
     record = {
         "run": reader.name,
         "state": state,
@@ -164,7 +164,7 @@ def note(
     if text is None and not (tag or untag or seen or unseen):
         notes = reader.notes
     else:
-        see, unsee = find_warnings(reader, seen or []), find_warnings(reader, unseen or [])
+        see, unsee = parse_warning_names(reader, seen or []), parse_warning_names(reader, unseen or [])
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [], see=see, unsee=unsee)
     known = acknowledged_badges(RunFiles(reader.path).badges, notes)
     parts = (

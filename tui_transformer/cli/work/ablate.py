@@ -17,7 +17,7 @@ from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
 from engine.base.errors import InputError, comma_separated, process_start_error, write_error
 from engine.base.language import tr, trn
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.base.recorded_text import told
 from engine.config.keys import diff
 from engine.config.lints import lint
@@ -51,7 +51,13 @@ from tui_transformer.cli.output import (
 )
 from tui_transformer.cli.run.run import handle_signals
 from tui_transformer.cli.work.study_progress import StudyProgress, cell_record, progress_listener, status_text
-from tui_transformer.cli.work.workers import LOCAL, require_launcher, show, slurm_options, start
+from tui_transformer.cli.work.workers import (
+    LOCAL,
+    configured_and_typed_slurm_options,
+    require_known_launcher_options,
+    show,
+    start,
+)
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import LOSS, read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
@@ -62,7 +68,7 @@ from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.clusters import Workers
 from tui_transformer.lab.work.launch import start_detached
 from tui_transformer.lab.work.logs import last_log_line
-from tui_transformer.lab.work.plan import Plan, make_plan, measure_plan
+from tui_transformer.lab.work.plan import Plan, make_plan_in_subprocess, time_steps_and_plan
 from tui_transformer.lab.work.record import (
     ABSENT,
     SKIPPED,
@@ -70,12 +76,12 @@ from tui_transformer.lab.work.record import (
     CellStatus,
     cell_folders,
     cell_statuses,
+    finished_run_wall_seconds,
     is_being_run,
     resumed_study,
     stop_file,
     study_file,
     study_lock,
-    trained_seconds,
     write_study,
 )
 from tui_transformer.lab.work.runner import Runner
@@ -173,11 +179,17 @@ def ablate(
         raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     own = {"--jobs": jobs, "--skip-failed": skip_failed, "--detach": detach}
-    require_launcher(via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address})
+    require_known_launcher_options(
+        via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address}
+    )
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     elsewhere = None
     if via != LOCAL:
-        more = slurm_options(slurm) if via == "slurm" else tuple(filter(None, (hosts or address or "").split(",")))
+        more = (
+            configured_and_typed_slurm_options(slurm)
+            if via == "slurm"
+            else tuple(filter(None, (hosts or address or "").split(",")))
+        )
         count = len(more) if via == "ssh" else workers or 1
         elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere, plan_file)
@@ -239,8 +251,8 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     for standing in cell_statuses(cells, paths):
         if standing.state != "finished":
             todo += 1
-        elif seconds := trained_seconds(standing.path):
-            took[standing.cell.kind] = seconds
+        elif seconds := finished_run_wall_seconds(standing.path):
+            took[standing.cell.name_without_seed] = seconds
     chosen = THREADS in study.changes or any(THREADS in variant.changes for variant in study.variants)
     if options.workers is not None and not chosen:  # what they will be given is unknown: the least
         study, chosen = replace(study, changes={**study.changes, THREADS: 1}), True
@@ -248,7 +260,7 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
-    plan = measure_plan(
+    plan = make_plan_in_subprocess(
         study,
         device=device,
         jobs=options.jobs,
@@ -273,7 +285,7 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
 def _read_plan(file: Path | None) -> Plan:
     """Read an earlier plan; an empty one if there is none, or it cannot be read."""
     try:
-        return Plan.read(json_text.loads(read_plain(file, MOST_PLANNED))) if file is not None else Plan()
+        return Plan.read(json_text.loads(read_regular_file(file, MOST_PLANNED))) if file is not None else Plan()
     except (OSError, ValueError, RecursionError):
         return Plan()
 
@@ -338,7 +350,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     head = (tr("VARIANT"), tr("PARAMETERS"), tr("PER RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
     rows = [head]
     for cell in first.values():
-        price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
+        price, expect = plan.prices[cell.name_without_seed], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
         # Leaves out unknowns, unless all are unknown.
         expected = comma_separated(known) or (told("unknown") if expect else "")
@@ -449,7 +461,7 @@ def measure_study(data_dir: DataDir = None) -> None:
         raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
     study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
     known = Plan.read(asked.pop("known"))
-    print_json(make_plan(study, **asked, known=known, data_dir=data_dir).dump())
+    print_json(time_steps_and_plan(study, **asked, known=known, data_dir=data_dir).dump())
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:

@@ -12,7 +12,7 @@ from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import print_answer, print_columns, print_info, print_json, print_result
-from tui_transformer.cli.run.run import known_device
+from tui_transformer.cli.run.run import resolve_device_name
 from tui_transformer.lab.formatting import duration, parse_duration, rough_duration
 from tui_transformer.lab.work import queue as waiting_line
 from tui_transformer.lab.work.clock import Deadline, seconds_until
@@ -42,7 +42,7 @@ def queue(
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
     longest = None if limit is None else parse_duration(limit)
     clock = Deadline(None if until is None else seconds_until(until, datetime.now()))
-    device = known_device(device)
+    device = resolve_device_name(device)
     if list_:
         _list_queue(runs_dir, device, as_json=json)
         return
@@ -51,7 +51,7 @@ def queue(
         runs_dir,
         device,
         lambda text: print_result({"kind": "queue", "text": text}, text, as_json=json),
-        limit=longest,
+        turn_limit=longest,
         stay=stay,
         time_is_up=clock.check,
     )

@@ -35,7 +35,7 @@ class StudyProgress:
         self.plan, self._clock = plan, clock
         self._cells = {standing.cell.name: standing for standing in standings}
         self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
-        self._began, self._before = clock(), self._work_done(self._left_out)
+        self._began, self._before = clock(), self._seconds_of_work_done(self._left_out)
 
     def update(self, standings: Sequence[CellStatus]) -> None:
         self._cells |= {standing.cell.name: standing for standing in standings}
@@ -48,16 +48,16 @@ class StudyProgress:
     def total(self) -> int:
         return len(self._cells)
 
-    def _work_done(self, left_out: Container[str]) -> float:
+    def _seconds_of_work_done(self, left_out: Container[str]) -> float:
         """The estimated seconds of work the other cells have done."""
         todo = (standing for name, standing in self._cells.items() if name not in left_out)
-        return sum(self.plan.prices[standing.cell.kind].seconds * standing.share for standing in todo)
+        return sum(self.plan.prices[standing.cell.name_without_seed].seconds * standing.share for standing in todo)
 
     @property
     def share(self) -> float:
         """The share of all cells' work done, 0 to 1."""
-        whole = sum(self.plan.prices[standing.cell.kind].seconds for standing in self._cells.values())
-        return self._work_done(()) / whole if whole else 1.0
+        whole = sum(self.plan.prices[standing.cell.name_without_seed].seconds for standing in self._cells.values())
+        return self._seconds_of_work_done(()) / whole if whole else 1.0
 
     @property
     def seconds_left(self) -> float:
@@ -68,7 +68,7 @@ class StudyProgress:
             if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
         ]
         planned = self.plan.seconds_for(open_)
-        passed, went = self._clock() - self._began, self._work_done(self._left_out) - self._before
+        passed, went = self._clock() - self._began, self._seconds_of_work_done(self._left_out) - self._before
         if passed < WARM_UP or went <= 0:
             return planned
         return planned * passed * self.plan.jobs / went

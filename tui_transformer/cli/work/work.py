@@ -16,7 +16,7 @@ from engine.base.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, print_error, print_info, print_json, print_result
-from tui_transformer.cli.run.run import handle_signals, known_device
+from tui_transformer.cli.run.run import handle_signals, resolve_device_name
 from tui_transformer.cli.work.queue import queue
 from tui_transformer.cli.work.study_progress import cell_record, start_text, status_text
 from tui_transformer.lab.work.clock import Deadline, seconds_until
@@ -78,7 +78,7 @@ def work(
         text = tr("study '{name}' was stopped; `{again}` resumes it", name=name, again=again)
         return _ended(name, "stopped", before, text, as_json=json)
     if device not in ("auto", "cpu"):
-        known_device(device)
+        resolve_device_name(device)
     shown = WorkerLog(clock, as_json=json)
     runner = Runner(
         name,

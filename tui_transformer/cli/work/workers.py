@@ -14,7 +14,7 @@ from tui_transformer.languages import settings_file
 LOCAL = "local"  # no workers: a runner on this machine
 
 
-def require_launcher(via: str, given: Mapping[str, object]) -> None:
+def require_known_launcher_options(via: str, given: Mapping[str, object]) -> None:
     """Raise InputError for a way that does not exist, or an option that it does not have; `given` are all that only
     some ways have."""
     ways = (LOCAL, *LAUNCHERS)
@@ -36,7 +36,7 @@ def require_launcher(via: str, given: Mapping[str, object]) -> None:
             raise InputError(tr("{option}: only works with --via {ways}", option=option, ways=join_or(having)))
 
 
-def slurm_options(typed: str | None) -> tuple[str, ...]:
+def configured_and_typed_slurm_options(typed: str | None) -> tuple[str, ...]:
     """Return sbatch's options: those in the settings, then those typed, which win."""
     from tui_transformer.settings import read
 

@@ -132,11 +132,11 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
     return Curve.from_points((x, y) for x, y in pairs if math.isfinite(y))
 
 
-def smooth_curve(curve: Curve, reach: float) -> Curve:
+def smooth_curve(curve: Curve, span_fraction: float) -> Curve:
     """Return a bias-corrected exponential mean, independent of the points' spacing; the curve itself at `reach` 0."""
-    if not reach or len(curve.x) <= 2:
+    if not span_fraction or len(curve.x) <= 2:
         return curve
-    span = (curve.x[-1] - curve.x[0]) * reach or 1.0
+    span = (curve.x[-1] - curve.x[0]) * span_fraction or 1.0
     total = weight = 0.0
     before, smooth = curve.x[0], []
     for x, y in zip(curve.x, curve.y, strict=True):

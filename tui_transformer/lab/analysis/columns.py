@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base.language import english, tr
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
-from engine.config.measures import MEASURES_BY_KEY, distance_text, family, probe_measure
+from engine.config.measures import MEASURES_BY_KEY, distance_text, name_without_band, probe_measure
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import (
@@ -63,7 +63,7 @@ EXPLAINED = {  # by key; other columns are explained by their full name
 def _probe_explained(key: str) -> str:
     """What a column about a probe shows, in the language in use; "" for any other."""
     name = key.removeprefix("Δ").removesuffix(" verdict")
-    known = MEASURES_BY_KEY.get(family(name))
+    known = MEASURES_BY_KEY.get(name_without_band(name))
     if known is None or not known.question:
         return ""
     where = tr(", {where}", where=distance_text(name)) if distance_text(name) else ""
@@ -160,9 +160,9 @@ def setting_shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else setting_text(value)
 
 
-def _difference(of: Callable[[RunEntry], Value], *, whatever: bool = False) -> Callable[[Any, Any], Value]:
+def _difference(of: Callable[[RunEntry], Value], *, even_if_incomparable: bool = False) -> Callable[[Any, Any], Value]:
     def value(entry: RunEntry, baseline: RunEntry | None) -> Value:
-        if baseline is None or entry.path == baseline.path or not (whatever or comparable(entry, baseline)):
+        if baseline is None or entry.path == baseline.path or not (even_if_incomparable or comparable(entry, baseline)):
             return None
         own, others = of(entry), of(baseline)
         return None if own is None or others is None else own - others
@@ -175,7 +175,7 @@ def _final(entry: RunEntry) -> Value:
     return None if entry.live else entry.last
 
 
-def _bits(entry: RunEntry, baseline: RunEntry | None) -> Value:
+def _bits_per_byte_difference(entry: RunEntry, baseline: RunEntry | None) -> Value:
     """The difference between runs with different tokens."""
     if baseline is None or entry.live or not only_bytes_comparable(entry, baseline):
         return None
@@ -192,7 +192,7 @@ def _change(value: Value) -> str:
     return f"{value:+.4f}" if abs(value) < 1000 else f"{value:+.4g}"
 
 
-def checks(row: Any, _: Any) -> tuple[str, ...] | None:
+def badges_if_checked(row: Any, _: Any) -> tuple[str, ...] | None:
     """Return a run's or variant's badges: empty if checks passed, None if none have run yet."""
     return worst_first(row.badges) if row.badges or row.checked else None
 
@@ -211,18 +211,18 @@ def text_column(key: str, value: Callable[[Any], Value], name: str = "", *, show
     return Column(key, key, name or key, lambda row, _: value(row), show, str, right_aligned=False, **more)
 
 
-def _study(entry: RunEntry, said: Callable[[str], str]) -> str:
+def _study(entry: RunEntry, translate: Callable[[str], str]) -> str:
     study = entry.study
     if study is None:
         return ""
-    seed = said(english("seed {seed}")).format(seed=study.seed)
+    seed = translate(english("seed {seed}")).format(seed=study.seed)
     return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
 
 
 _compared = partial(Column, uses_baseline=True)
 
 
-def _lower(key: str, value: Callable[[RunEntry], Value], name: str) -> Column:
+def _loss_difference_column(key: str, value: Callable[[RunEntry], Value], name: str) -> Column:
     cells = _difference(value), _change, _change_exact
     return _compared(f"Δ{key}", f"Δ {key}", name, *cells, shown_title=f"Δ {tr(key)}")
 
@@ -244,25 +244,36 @@ CHECKS = Column(
     "checks",
     english("checks"),
     "checks",
-    checks,
+    badges_if_checked,
     _badges,
     _words,
     right_aligned=False,
     always=True,
     empty_text=PASSED,
-    localized_cell=lambda e, b: cell_text(checks(e, b) or (), checked=True, seen=e.seen),
+    localized_cell=lambda e, b: cell_text(badges_if_checked(e, b) or (), checked=True, seen=e.badges_acknowledged),
 )
-MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, whatever=True)
+MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, even_if_incomparable=True)
 MORE_PARAMETERS = _compared(
     "Δparams", english("Δ params"), english("parameters − baseline's"), MORE_PARAMETERS_VALUE, _signed, str
 )
 BITS = _compared(
-    "Δbits_per_byte", english("Δ bits per byte"), english("bits per byte − baseline's"), _bits, _change, _change_exact
+    "Δbits_per_byte",
+    english("Δ bits per byte"),
+    english("bits per byte − baseline's"),
+    _bits_per_byte_difference,
+    _change,
+    _change_exact,
 )
-JUDGED_COLUMNS = (LAST, _lower("last", _final, english("last loss − baseline's")), BITS, VERDICT, CHECKS)
+JUDGED_COLUMNS = (
+    LAST,
+    _loss_difference_column("last", _final, english("last loss − baseline's")),
+    BITS,
+    VERDICT,
+    CHECKS,
+)
 MEASURED_COLUMNS = (
     Column("best", english("best"), english("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
-    _lower("best", lambda e: e.best, english("best loss − baseline's")),
+    _loss_difference_column("best", lambda e: e.best, english("best loss − baseline's")),
     Column("gap", english("last − best"), english("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
     Column(
         "excess",
@@ -364,7 +375,11 @@ FIXED_COLUMNS = {c.key: c for c in (NAME, *JUDGED_COLUMNS, *MEASURED_COLUMNS, OV
 
 
 def columns(
-    entries: Sequence[RunEntry], baseline: RunEntry | None, *, of: Sequence[RunEntry] = (), all_settings: bool = False
+    entries: Sequence[RunEntry],
+    baseline: RunEntry | None,
+    *,
+    differing_among: Sequence[RunEntry] = (),
+    all_settings: bool = False,
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
     compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
@@ -372,7 +387,13 @@ def columns(
     asked = [*map(score_column, compared), over] if compared else []
     alike = {key for key in ("context", "stride") if len({FIXED_COLUMNS[key].value(e, None) for e in entries}) < 2}
     offered = [
-        *(NAME, *JUDGED_COLUMNS, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED_COLUMNS),
+        *(
+            NAME,
+            *JUDGED_COLUMNS,
+            *asked,
+            *setting_columns(differing_among or entries, all_settings=all_settings),
+            *MEASURED_COLUMNS,
+        ),
         *(probe_column(measure.key) for measure in probe_measures(entries)),
         *(score_column(m.key) for m in score_measures(entries) if m.key not in compared),
         *(c for c in ABOUT_COLUMNS if c.key not in alike),

@@ -101,7 +101,7 @@ def band(seeds: Mapping[int, PointsByStep]) -> Band:
     if not known:
         return Band()
     steps = sorted(set.intersection(*(set(points) for points in known.values())))
-    made = pointwise_mean([[points[step] for step in steps] for points in known.values()])
+    made = pointwise_mean_band([[points[step] for step in steps] for points in known.values()])
     ends = {seed: max(points) for seed, points in known.items()}
     first = min(ends, key=lambda seed: ends[seed])
     if ends[first] == max(ends.values()):
@@ -131,7 +131,7 @@ def difference_band(ours: Mapping[int, PointsByStep], baseline: Mapping[int, Poi
     return band(both)
 
 
-def pointwise_mean(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
+def pointwise_mean_band(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
     """Return the mean of pointwise matching curves, all of the same length, one per seed."""
     columns = list(zip(*seeds, strict=True))
     means = [mean_of([y for _, y in points]) for points in columns]
@@ -196,7 +196,7 @@ def share_band(seeds: Sequence[Sequence[DistanceBin]]) -> Band:
     if not known:
         return Band()
     shared = sorted(set.intersection(*(set(stretches) for stretches in known)))
-    made = pointwise_mean([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
+    made = pointwise_mean_band([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
     ends = []
     for at in shared:
         shares, places = [each[at].share for each in known], min(each[at].total for each in known)

@@ -11,7 +11,7 @@ from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import comma_separated
 from engine.base.language import tr
-from engine.config.measures import Measure, probe_name
+from engine.config.measures import Measure, probe_display_name
 from engine.runs.lineage import chain_text
 from tui_transformer.lab.analysis.columns import (
     ABOUT_COLUMNS,
@@ -39,10 +39,10 @@ from tui_transformer.lab.analysis.sentences import (
     bleu_noise_sentences,
     evidence_sentence,
     expectation_sentence,
-    more_sentences,
-    notes,
     outcome_counts,
     probe_sentence,
+    sentences_besides_verdict,
+    table_footnotes,
     verdict_sentence,
 )
 from tui_transformer.lab.analysis.verdict import (
@@ -55,7 +55,7 @@ from tui_transformer.lab.analysis.verdict import (
     expectations,
     verdict,
 )
-from tui_transformer.lab.formatting import confusion_lines, fit_to_width, lead_in_words
+from tui_transformer.lab.formatting import confusion_lines, fit_to_width, lead_baseline_text
 from tui_transformer.lab.records.badges import badge, mark_if_seen
 from tui_transformer.lab.records.run_view import averaged_score_text
 
@@ -83,13 +83,13 @@ def _line(head: str, text: str, kind: str = "plain") -> DetailLine:
     return DetailLine(clean_line(head), clean_line(text), kind)
 
 
-def _blocks(*made: tuple[str, Iterable[DetailLine]]) -> Blocks:
+def _non_empty_blocks(*made: tuple[str, Iterable[DetailLine]]) -> Blocks:
     return {title: found for title, lines in made if (found := list(lines))}
 
 
 def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
     """Return a run's detail, most important first."""
-    wrong, origin, older = [*_badges(entry.badges, entry.seen)], entry.origin, []
+    wrong, origin, older = [*_badges(entry.badges, entry.badges_acknowledged)], entry.origin, []
     if entry.reason:
         wrong.append(_line(tr(entry.state), entry.reason))
     written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
@@ -108,23 +108,23 @@ def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
     scores = [_line(_head(column, entry), column.screen_text(entry, None)) for column in shown]
     scores += [_line(tr(name), averaged_score_text(loss, entry.best)) for name, loss in entry.averages]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
-    probes = (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())
-    return _blocks(
+    probes = (_line(tr(probe_display_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())
+    return _non_empty_blocks(
         (tr("Problems"), wrong),
         (tr("Compared to the baseline"), _baseline_lines(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
-        (tr("Scores"), [*scores, *_lead(entry)]),
+        (tr("Scores"), [*scores, *_lead_baseline_lines(entry)]),
         (tr("Probes: share correct"), probes),
         (tr("Its last evaluation, class by class"), _classified(entry)),
         (tr("Not comparable"), older),
-        (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
+        (tr("Settings"), (_line(key, _setting_value_text(key, value)) for key, value in entry.config.items())),
     )
 
 
-def _lead(entry: RunEntry) -> Iterator[DetailLine]:
+def _lead_baseline_lines(entry: RunEntry) -> Iterator[DetailLine]:
     if entry.lead is not None:
-        yield _line("", lead_in_words(entry.lead))
+        yield _line("", lead_baseline_text(entry.lead))
 
 
 def _classified(entry: RunEntry) -> Iterator[DetailLine]:
@@ -172,7 +172,7 @@ def _changes(entry: RunEntry, baseline: RunEntry, besides: str = "") -> Iterator
         yield DetailLine("", tr("No settings differ, apart from bookkeeping."))
 
 
-def _setting(key: str, value: Any) -> str:
+def _setting_value_text(key: str, value: Any) -> str:
     text = setting_shown(value)
     return tr(text) if key == "description" else text
 
@@ -196,7 +196,7 @@ def variant_detail(standing: VariantResult) -> Blocks:
     if baseline is not None:
         sentence = _line(tr("verdict"), verdict_sentence(standing), "warn" if standing.why_incomparable else "plain")
         judged = [_line(tr("baseline"), baseline.name), sentence]
-        judged += [_line("", sentence) for sentence in more_sentences(standing)]
+        judged += [_line("", sentence) for sentence in sentences_besides_verdict(standing)]
         judged += [_line(tr("statistics"), evidence)] if (evidence := evidence_sentence(standing)) else []
     found = expectations(standing, others)
     expected = [_line(tr(e.what), expectation_sentence(e), _KINDS.get(e.outcome, "plain")) for e in found]
@@ -205,40 +205,40 @@ def variant_detail(standing: VariantResult) -> Blocks:
     earlier = []
     for run in standing.runs:
         if run.origin is not None:
-            head = tr("seed {seed_of_study}", seed_of_study=run.seed_of_study)
+            head = tr("seed {seed_of_study}", seed_of_study=run.seed_or_study_seed)
             earlier.append(_line(head, chain_text(run.origin, run.name)))
     for run in group.earlier_stages:
         unit = tr("nats per {unit}", unit=tr(run.protocol.unit))
-        earlier.append(_line(run.name, _state(run, unit=f" {unit}")))
+        earlier.append(_line(run.name, _run_summary_text(run, unit=f" {unit}")))
     cost = [c for c in (*COST_COLUMNS, *DERIVED_COLUMNS) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
-    return _blocks(
+    return _non_empty_blocks(
         (tr("Compared to the baseline"), judged),
-        (tr("Problems with its runs"), _badges(standing.badges, standing.seen, of_several=True)),
+        (tr("Problems with its runs"), _badges(standing.badges, standing.badges_acknowledged, of_several=True)),
         (tr("What was expected"), expected),
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
         (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
-        (tr("Probes and other scores"), [*_measured(standing, others), *_lead(standing.runs[0])]),
+        (tr("Probes and other scores"), [*_measured(standing, others), *_lead_baseline_lines(standing.runs[0])]),
         (tr("The last evaluation of its first run, class by class"), _classified(standing.runs[0])),
         (tr("What it cost"), (_line(_without_unit(c), c.screen_text(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
-        (tr("What the numbers mean"), (_line("", note) for note in notes([standing]))),
+        (tr("What the numbers mean"), (_line("", note) for note in table_footnotes([standing]))),
     )
 
 
 def _run(group: VariantRuns, run: RunEntry) -> DetailLine:
-    seed, reason = run.seed_of_study, group.exclusion_reasons.get(run.path)
+    seed, reason = run.seed_or_study_seed, group.exclusion_reasons.get(run.path)
     best = "" if run.best is None else tr("   best {best:.4f}", best=run.best)
     left_out = tr("   excluded: {reason}", reason=tr(reason)) if reason else ""
     head = tr("seed {seed}  {name}", seed=seed if seed is not None else UNSET, name=run.name)
-    return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
+    return _line(head, _run_summary_text(run, best=best) + left_out, "warn" if reason else "plain")
 
 
-def _state(run: RunEntry, *, unit: str = "", best: str = "") -> str:
+def _run_summary_text(run: RunEntry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
     state = fit_to_width(tr(run.state), STATE)
-    badges = "".join(f"   {mark_if_seen(badge(n).display_name, seen=n in run.seen)}" for n in run.badges)
+    badges = "".join(f"   {mark_if_seen(badge(n).display_name, seen=n in run.badges_acknowledged)}" for n in run.badges)
     return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 
@@ -248,7 +248,7 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
         if mean is None:
             continue
         text = measure.format_mean(mean) + (f" {measure.unit}" if measure.unit else "")
-        if difference is not None and measure.judged:
+        if difference is not None and measure.is_compared:
             text += f"   Δ {measure.format_mean(difference, sign=True)}"
         said = probe_sentence(standing, measure)
         yield _line(tr(measure.name), text + (f"   {said}" if said else ""))
@@ -266,7 +266,7 @@ def results_text(standings: Sequence[VariantResult], *, all_settings: bool = Fal
         return tr("this study has no runs yet\n")
     runs = all_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
-    measures = (*probe_measures(runs), *(m for m in score_measures(runs) if m.judged))
+    measures = (*probe_measures(runs), *(m for m in score_measures(runs) if m.is_compared))
     primary = CURRENT_LANGUAGE.join_list(dict.fromkeys(tr(standing.primary.name) for standing in standings))
     parts = [
         tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
@@ -281,7 +281,7 @@ def results_text(standings: Sequence[VariantResult], *, all_settings: bool = Fal
                 judged = brief_verdict(standing.judgement(measure)).partition(",")[0]
                 cells.append(NONE if mean is None else " ".join([measure.format_mean(mean), judged]).strip())
         parts += ["", tr("probes and scores, each compared to the baseline's"), *_tables(made, shown, width, left=True)]
-    parts += ["", *_verdicts(standings, measures), "", *notes(standings)]
+    parts += ["", *_verdicts(standings, measures), "", *table_footnotes(standings)]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
 
 
@@ -313,7 +313,7 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
         yield CURRENT_LANGUAGE.phrase("name", name=name, text=verdict_sentence(standing))
-        for sentence in (*more_sentences(standing), *bleu_noise_sentences(standing)):
+        for sentence in (*sentences_besides_verdict(standing), *bleu_noise_sentences(standing)):
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
         everything += found

@@ -14,7 +14,7 @@ from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import redefined_fields
 from engine.runs.records import MAX_COUNT, DataFacts, LeadBaseline, MajorityFacts, Origin, StudyPlace, ValidationRecord
-from tui_transformer.lab.formatting import readers_in_words
+from tui_transformer.lab.formatting import classification_baseline_lines
 from tui_transformer.lab.records.badges import acknowledged_badges
 from tui_transformer.lab.records.run_files import RunFiles
 
@@ -83,7 +83,7 @@ class RunEntry:
     # questions behind a share, by score or probe name, where known
     places: Mapping[str, int] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)  # what is wrong with its scores, and why
-    seen: tuple[str, ...] = ()  # badges that its owner has acknowledged
+    badges_acknowledged: tuple[str, ...] = ()  # badges that its owner has acknowledged
     checked: bool = False  # both the model and a score have been checked
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -122,19 +122,19 @@ class RunEntry:
 
     @property
     def corpus(self) -> str:
-        return self.protocol.corpus or text_setting(self.config, "data.corpus")
+        return self.protocol.corpus or setting_if_text(self.config, "data.corpus")
 
     @property
     def tokens_per_second(self) -> float | None:
         return self.tokens / self.seconds if self.tokens and self.seconds and self.seconds > 0 else None
 
     @property
-    def seed_of_study(self) -> int | None:
+    def seed_or_study_seed(self) -> int | None:
         """Its seed, from its config or, if that is damaged, its study."""
         return self.seed if self.seed is not None or self.study is None else self.study.seed
 
 
-def text_setting(config: Mapping[str, Any], key: str) -> str:
+def setting_if_text(config: Mapping[str, Any], key: str) -> str:
     """Return a setting if it is text, else ""."""
     found = config.get(key)
     return found if isinstance(found, str) else ""
@@ -149,7 +149,12 @@ def score_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:
 
 
 def judged_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:
-    return (LAST, BEST, *probe_measures(entries), *(measure for measure in score_measures(entries) if measure.judged))
+    return (
+        LAST,
+        BEST,
+        *probe_measures(entries),
+        *(measure for measure in score_measures(entries) if measure.is_compared),
+    )
 
 
 def majority_rows(entries: Sequence[RunEntry]) -> list[RunEntry]:
@@ -157,7 +162,7 @@ def majority_rows(entries: Sequence[RunEntry]) -> list[RunEntry]:
     beside = {entry.majority: entry for entry in reversed(entries) if entry.majority is not None}
     return [
         RunEntry(  # its path does not exist, and no run can have this name
-            path=beside[one].path.parent / f"{NO_RUN}: {one.name.replace('/', '∕')}",
+            path=beside[one].path.parent / f"{NO_RUN}: {one.baseline_name.replace('/', '∕')}",
             state=NO_RUN,
             scores={one.score: one.share},
             protocol=beside[one].protocol,
@@ -178,11 +183,11 @@ def read_entry(path: Path) -> RunEntry:
     model, data, notes = files.model, files.data, reader.notes
     study = born.study if born.study.name else None
     if study is not None and study.after and INIT_FROM in config:
-        _, at, checkpoint = text_setting(config, INIT_FROM).rpartition("@")
+        _, at, checkpoint = setting_if_text(config, INIT_FROM).rpartition("@")
         config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
     best, last = summary.best or ValidationRecord(), summary.last or ValidationRecord()
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
-    objective = text_setting(config, "objective.kind") or NextToken.name
+    objective = setting_if_text(config, "objective.kind") or NextToken.name
     task = task_named(objective)
     # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
     # A word model's numbers are as they were where every word was known, whether or not it loaded its words.
@@ -220,9 +225,9 @@ def read_entry(path: Path) -> RunEntry:
         scores={name: value for name in SCORES if name not in older and (value := last.value(name)) is not None},
         probes={} if "probes" in older else last.probes,
         chances={one.name: one.chance for one in data.probes if one.chance is not None},
-        places=_places(data, last, task),
+        places=_question_counts(data, last, task),
         badges=badges,
-        seen=acknowledged_badges(badges, notes),
+        badges_acknowledged=acknowledged_badges(badges, notes),
         checked=bool(files.verdicts) and last.loss is not None,
         notes=notes.text,
         tags=notes.tags,
@@ -241,13 +246,13 @@ def read_entry(path: Path) -> RunEntry:
         ),
         config=config,
         problems=tuple(files.damaged),
-        majority=majority if _is_share(majority) else None,
+        majority=majority if _is_valid_majority(majority) else None,
         classification=ClassificationResult.from_records(data, last),
         lead=data.lead,
     )
 
 
-def _is_share(majority: MajorityFacts | None) -> bool:
+def _is_valid_majority(majority: MajorityFacts | None) -> bool:
     return majority is not None and majority.score in SCORES and majority.of > 0 and 0 <= majority.right <= majority.of
 
 
@@ -264,10 +269,10 @@ class ClassificationResult:
         n = len(data.classes)
         if not n or len(last.confusion) != n or any(len(row) != n for row in last.confusion):
             return None
-        return cls(data.classes, last.confusion, tuple(readers_in_words(data)))
+        return cls(data.classes, last.confusion, tuple(classification_baseline_lines(data)))
 
 
-def _places(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str, int]:
+def _question_counts(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str, int]:
     """Questions behind each share of the last evaluation. Tokens of one answer or sentence count as one question."""
     asked = next((n for n in (last.questions, last.translated, last.sentences) if n is not None), None)
     of_text = data.splits.get("validation", {}).get("tokens") if task.continues else None

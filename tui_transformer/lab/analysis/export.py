@@ -58,13 +58,16 @@ def variant_comparison_table(
     heads = tuple(clean_line(column.name) for column in found)
     rows = tuple(tuple(clean_line(c.file_text(s, None)) for c in found) for s in standings)
     values = tuple(
-        tuple(c.value(s, None) if data or _is_amount(cell) else cell for c, cell in zip(found, row, strict=True))
+        tuple(
+            c.value(s, None) if data or _is_finite_number_text(cell) else cell
+            for c, cell in zip(found, row, strict=True)
+        )
         for s, row in zip(standings, rows, strict=True)
     )
     return ComparisonTable(tuple(found), heads, rows, values)
 
 
-def _is_amount(cell: str) -> bool:
+def _is_finite_number_text(cell: str) -> bool:
     try:
         return math.isfinite(float(cell))
     except ValueError:

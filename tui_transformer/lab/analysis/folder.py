@@ -89,10 +89,10 @@ class RunsFolder:
         )
         self._last = FolderContents()
 
-    def scan(self, fresh: Collection[Path] = ()) -> FolderContents:
-        """Return the current contents, the same object if nothing changed; `fresh` are read even at rest."""
+    def scan(self, always_check: Collection[Path] = ()) -> FolderContents:
+        """Return the current contents, the same object if nothing changed; `always_check` are checked even at rest."""
         last = self._last
-        swept = self._scan.update(self._clock(), fresh)
+        swept = self._scan.update(self._clock(), always_check)
         entries = tuple(sorted(self._scan.runs, key=lambda entry: (entry.created, entry.name), reverse=True))
         now = FolderContents(entries, self._scan.problem, study_files(self._runs_dir) if swept else last.studies)
         self._last = last if now == last else now

@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.verdict import (
     scores_of,
     with_settings_caveat,
 )
-from tui_transformer.lab.formatting import per_cent
+from tui_transformer.lab.formatting import signed_per_cent
 from tui_transformer.lab.records.badges import badge, mark_if_seen
 
 _number: Callable[[Value], str] = "{:.6g}".format
@@ -62,7 +62,7 @@ VERDICT = text_column(
     localized_cell=lambda s, b: s.verdict(CURRENT_LANGUAGE),
     kind=lambda s, b: s.verdict_kind,
 )
-CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.seen))
+CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.badges_acknowledged))
 P_VALUE = Column(
     "p",
     english("p adj."),
@@ -74,9 +74,11 @@ P_VALUE = Column(
 )
 PRIMARY = text_column(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
 CHANGE = english("loss − baseline's (% of baseline)")
-PER_CENT = Column("%", "Δ %", CHANGE, lambda s, b: s.loss_change(), per_cent, per_cent)
+PER_CENT = Column("%", "Δ %", CHANGE, lambda s, b: s.loss_change(), signed_per_cent, signed_per_cent)
 PPL = english("perplexity − baseline's (% of baseline)")
-PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), per_cent, per_cent)
+PERPLEXITY = Column(
+    "ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), signed_per_cent, signed_per_cent
+)
 RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 
@@ -133,10 +135,10 @@ def verdict_column(measure: Measure) -> Column:
     )
 
 
-def _measure_heading(measure: Measure, how: str, said: Callable[[str], str] = str) -> str:
+def _measure_heading(measure: Measure, how: str, translate: Callable[[str], str] = str) -> str:
     """Its name, in the language that `said` translates to, and that its interval is beside it."""
-    name = said(measure.name) + (" (%)" if measure.unit == "%" else "")
-    return said(english("{name}, 95 % interval")).format(name=how.format(name=name))
+    name = translate(measure.name) + (" (%)" if measure.unit == "%" else "")
+    return translate(english("{name}, 95 % interval")).format(name=how.format(name=name))
 
 
 def _averaged(of: Column) -> Column:
@@ -224,7 +226,7 @@ def columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -
     more: list[Column] = []
     for measure in (*probe_measures(runs), *score_measures(runs)):
         more.append(mean_column(measure))
-        if measure.judged:
+        if measure.is_compared:
             more += [difference_column(measure), verdict_column(measure)]
     main = main_columns(standings, all_settings=all_settings)
     shown = {column.key for column in main}
@@ -278,7 +280,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
     else:
         half = lambda s: getattr(s.mean(measure), "half", None)
         yield _plain(f"{key} ±", f"{name}, half-width of the 95 % interval", half)
-    if measure.judged:
+    if measure.is_compared:
         for suffix, what, of in _DIFFERENCES:
             value = partial(_difference_field, measure=measure, what=of)
             yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", value)

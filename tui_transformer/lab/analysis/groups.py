@@ -30,13 +30,13 @@ WITH_OTHER = {  # by what differs from the runs that count
 }
 
 
-def _parts(of: ScoringProtocol, *, known: bool) -> Iterator[tuple[str, str, object, object]]:
+def _protocol_parts(of: ScoringProtocol, *, split_known: bool) -> Iterator[tuple[str, str, object, object]]:
     """What must be equal: in a word, as a phrase (`scored.…`), and each run's value.
 
     None and "" are not known yet and equal anything.
     """
     yield "corpus", "corpus", of.corpus, of.corpus
-    if known:
+    if split_known:
         yield "split", "split", of.split, of.split[:8]
     else:  # before data.json says which text it is, the settings must do
         yield "corpus", "corpus", of.text_settings[:1], of.text_settings[0] if of.text_settings else ""
@@ -51,7 +51,7 @@ def _parts(of: ScoringProtocol, *, known: bool) -> Iterator[tuple[str, str, obje
 def _difference(a: ScoringProtocol, b: ScoringProtocol) -> tuple[str, LazyPhrase, LazyPhrase] | None:
     """What differs, in a word, and how each run was scored."""
     known = bool(a.split and b.split)
-    pairs = zip(_parts(a, known=known), _parts(b, known=known), strict=True)
+    pairs = zip(_protocol_parts(a, split_known=known), _protocol_parts(b, split_known=known), strict=True)
     for (word, phrase, one, own), (_, _, two, others) in pairs:
         if one and two and one != two:
             key = f"scored.{phrase}"
@@ -67,12 +67,12 @@ def other_measure_reason(entry: RunEntry, baseline: RunEntry) -> LazyPhrase | No
     if found[0] in ("unit", "tokens"):
         if any(BITS_PER_BYTE.key in run.redefined for run in (entry, baseline)):
             return LazyPhrase("other.unspelled")
-        if _mostly_spelled(entry, baseline):
+        if _any_exceeds_unknown_limit(entry, baseline):
             return LazyPhrase("other.spelled", {"share": f"{MOST_UNKNOWN:.0%}"})
     return LazyPhrase("other", {"what": Term(found[0])})
 
 
-def _mostly_spelled(*runs: RunEntry) -> bool:
+def _any_exceeds_unknown_limit(*runs: RunEntry) -> bool:
     return any(run.scores.get("unknown", 0.0) > MOST_UNKNOWN for run in runs)
 
 
@@ -85,13 +85,17 @@ def differing_part(entry: RunEntry, baseline: RunEntry) -> str:
 def only_bytes_comparable(entry: RunEntry, baseline: RunEntry) -> bool:
     """Return whether two runs can be compared by bits per byte and by nothing else: same text, other tokens."""
     a, b = entry.protocol, baseline.protocol
-    parts = zip(_parts(a, known=bool(a.split and b.split)), _parts(b, known=bool(a.split and b.split)), strict=True)
+    parts = zip(
+        _protocol_parts(a, split_known=bool(a.split and b.split)),
+        _protocol_parts(b, split_known=bool(a.split and b.split)),
+        strict=True,
+    )
     differs = {word for (word, _, one, _), (_, _, two, _) in parts if one and two and one != two}
     # A context counts tokens, so with other tokens the same context is another length of text.
     if not differs & {"unit", "tokens"} or differs - {"unit", "tokens", "context", "stride"}:
         return False
     scored = all(run.scores.get(BITS_PER_BYTE.key) is not None for run in (entry, baseline))
-    return scored and not _mostly_spelled(entry, baseline)
+    return scored and not _any_exceeds_unknown_limit(entry, baseline)
 
 
 def invalid_badge(entry: RunEntry) -> str:
@@ -151,9 +155,11 @@ class VariantRuns:
         return Counter(name for run in self.runs for name in run.badges)
 
     @cached_property
-    def seen(self) -> tuple[str, ...]:
+    def badges_acknowledged(self) -> tuple[str, ...]:
         """The badges that were acknowledged in all of its runs that have them."""
-        return tuple(n for n in self.badge_counts if all(n in run.seen for run in self.runs if n in run.badges))
+        return tuple(
+            n for n in self.badge_counts if all(n in run.badges_acknowledged for run in self.runs if n in run.badges)
+        )
 
     @cached_property
     def invalid_badge(self) -> str:
@@ -176,7 +182,7 @@ class VariantRuns:
             run.path
             for run in self.runs
             if (why := self.exclusion_reasons.get(run.path))
-            and (why not in may or run.seed_of_study in self.counted_runs)
+            and (why not in may or run.seed_or_study_seed in self.counted_runs)
         }
         return tuple(run for run in self.runs if run.path not in hidden) or self.runs
 
@@ -225,7 +231,7 @@ class Grouping:
         counted: dict[int, RunEntry] = {}
         left_out: dict[Path, str] = {}
         for run in ordered:
-            seed = run.seed_of_study
+            seed = run.seed_or_study_seed
             reason = _why_uncounted(run) or (english("without a seed") if seed is None else "")
             if not reason and scored is not None:
                 reason = WITH_OTHER.get(differing_part(run, scored), "")
@@ -252,7 +258,7 @@ class Grouping:
 
 
 def _by_seed(run: RunEntry) -> tuple[int, str, str]:
-    return run.seed_of_study or 0, run.created, run.name
+    return run.seed_or_study_seed or 0, run.created, run.name
 
 
 def _why_uncounted(run: RunEntry) -> str:

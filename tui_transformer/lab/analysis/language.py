@@ -43,12 +43,12 @@ class Language:
     words: Mapping[str, str] = field(default_factory=dict)  # those that it calls otherwise than the catalogue
 
     def phrase(self, key: str, /, **values: Any) -> str:
-        return self.phrases[key].format(**{name: self._format_value(value) for name, value in values.items()})
+        return self.phrases[key].format(**{name: self._translate_value(value) for name, value in values.items()})
 
     def message(self, message: LazyPhrase) -> str:
         return self.phrase(message.key, **message.values)
 
-    def _format_value(self, value: Any) -> Any:
+    def _translate_value(self, value: Any) -> Any:
         if isinstance(value, LazyPhrase):
             return self.message(value)
         return self.translate(value) if isinstance(value, Term) else value

@@ -166,7 +166,7 @@ def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
         compare, limit = COMPARE[sign], size
         return lambda e, b: (own := comparable_number(column.value(e, b))) is not None and compare(own, limit)
     if sign == ":":
-        return lambda e, b: (found := column.value(e, b)) is not None and sought in _plain(found)
+        return lambda e, b: (found := column.value(e, b)) is not None and sought in _casefolded_text(found)
 
     def equals(entry: RunEntry, baseline: RunEntry | None) -> bool:
         found = column.value(entry, baseline)
@@ -175,12 +175,12 @@ def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
         shown, own = column.show(found).casefold(), comparable_number(found)
         if own is not None and size is not None:
             return own == size or sought == shown
-        return sought in (_plain(found), shown)
+        return sought in (_casefolded_text(found), shown)
 
     return _not(equals) if sign == "!=" else equals
 
 
-def _plain(value: Any) -> str:
+def _casefolded_text(value: Any) -> str:
     return (" ".join(value) if isinstance(value, tuple) else setting_text(value)).casefold()
 
 

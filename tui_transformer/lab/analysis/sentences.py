@@ -21,7 +21,7 @@ from tui_transformer.lab.analysis.verdict import (
     VariantResult,
     with_settings_caveat,
 )
-from tui_transformer.lab.formatting import per_cent, si_number
+from tui_transformer.lab.formatting import si_number, signed_per_cent
 
 LONGEST_LIST = 4  # names in a sentence, before the rest is counted
 OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
@@ -111,7 +111,7 @@ def verdict_sentence(standing: VariantResult, language: Language = CURRENT_LANGU
         return say("bracketed", text=language.message(reason), facts=seeds)
     measure = standing.primary
     judged, found = standing.judgement(measure), standing.difference(measure)
-    words = _with_unit(measure, judged, language) if judged is not None else say("no-loss")
+    words = _judgement_with_unit(measure, judged, language) if judged is not None else say("no-loss")
     words = with_settings_caveat(words, judged, language)
     if measure is not LAST:
         words = say("name", name=language.translate(measure.name), text=words)
@@ -143,7 +143,7 @@ def _p(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def more_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
+def sentences_besides_verdict(standing: VariantResult, language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What to know besides the verdict."""
     group, baseline, say = standing.group, standing.family.baseline, language.phrase
     if baseline is None or standing.is_baseline:
@@ -163,7 +163,7 @@ def more_sentences(standing: VariantResult, language: Language = CURRENT_LANGUAG
     if found is not None:
         cent, perplexity = standing.loss_change(), standing.perplexity_change()
         if cent is not None and perplexity is not None:
-            yield say("per-cent", cent=per_cent(cent), perplexity=per_cent(perplexity))
+            yield say("per-cent", cent=signed_per_cent(cent), perplexity=signed_per_cent(perplexity))
     if group.diverged_count:
         yield say("diverged", n=group.diverged_count, total=len(group.runs))
     if OVERFIT in group.badges or OVERFIT in baseline.badges:
@@ -185,13 +185,13 @@ def expectation_sentence(found: Expectation, language: Language = CURRENT_LANGUA
     what = say("the-loss") if found.what == LOSS.key else language.translate(found.what)
     key = "expected.unknown" if found.outcome == UNKNOWN_BEFOREHAND else "expected"
     head = say(key, what=what, said=Term(found.expected), outcome=Term(found.outcome))
-    came = [(measure, _with_unit(measure, judged, language)) for measure, judged in found.judgements]
+    came = [(measure, _judgement_with_unit(measure, judged, language)) for measure, judged in found.judgements]
     told = [text if m is LAST else say("name", name=language.translate(m.name), text=text) for m, text in came]
     facts = say("join.semicolon").join(told) if told else say("expected.nothing")
     return say("bracketed", text=head, facts=facts)
 
 
-def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
+def _judgement_with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
     """Differences of shares are in points; what follows a semicolon counts seeds."""
     text = language.judgement(judged)
     counts_seeds = not {";", "；"}.isdisjoint(text)
@@ -201,8 +201,8 @@ def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
 
 def probe_sentence(standing: VariantResult, measure: Measure) -> str:
     """The verdict on a probe or another score, in words; "" if there is none."""
-    judged = standing.judgement(measure) if measure.judged else None
-    return _with_unit(measure, judged, CURRENT_LANGUAGE) if judged is not None else ""
+    judged = standing.judgement(measure) if measure.is_compared else None
+    return _judgement_with_unit(measure, judged, CURRENT_LANGUAGE) if judged is not None else ""
 
 
 def outcome_counts(found: Sequence[Expectation], language: Language = CURRENT_LANGUAGE) -> str:
@@ -213,7 +213,7 @@ def outcome_counts(found: Sequence[Expectation], language: Language = CURRENT_LA
     return counts + (language.phrase("counts.unknown", n=unknown) if unknown else "")
 
 
-def notes(standings: Sequence[VariantResult], language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
+def table_footnotes(standings: Sequence[VariantResult], language: Language = CURRENT_LANGUAGE) -> Iterator[str]:
     """What the table's numbers mean; shown once below it."""
     families = list(dict.fromkeys(s.family for s in standings))
     say = language.phrase
@@ -240,7 +240,7 @@ def notes(standings: Sequence[VariantResult], language: Language = CURRENT_LANGU
         yield say("note.stages", stages=stages, n=len(earlier))
     for one in majorities(run for s in standings for run in s.runs):
         key = "note.majority" if one.score == EXACT_MATCH else "note.majority.class"
-        yield language.phrase(key, name=one.name, share=f"{one.share:.1%}")
+        yield language.phrase(key, name=one.baseline_name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.name for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun]

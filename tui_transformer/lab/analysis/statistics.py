@@ -71,7 +71,7 @@ class Judgement:
     most: int | None = None  # upper end; None if the difference may be zero
 
 
-def t_probability(t: float, df: int) -> float:
+def cdf_of_absolute_t(t: float, df: int) -> float:
     """P(|T| < t) of Student's t with integer degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan2(abs(t), math.sqrt(df))
     cosine = math.cos(angle)
@@ -87,7 +87,7 @@ def t_probability(t: float, df: int) -> float:
 @cache
 def t_quantile(confidence: float, df: int) -> float:
     """The t with P(|T| < t) = confidence."""
-    return _least(lambda t: t_probability(t, df) >= confidence)
+    return _least(lambda t: cdf_of_absolute_t(t, df) >= confidence)
 
 
 def _least(enough: Callable[[float], bool], precision: float = 0.0) -> float:
@@ -159,7 +159,7 @@ def paired_difference(first: SeedScores, second: SeedScores) -> PairedDifference
     if mean.sd is None or mean.half is None:
         return PairedDifference(mean.mean, None, 1, None)
     sd = mean.sd if mean.sd > ROUNDING * max(map(abs, [*own, *others])) else 0.0
-    variances = [_binomial(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
+    variances = [_binomial_share_variance(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
     error = math.sqrt(sum(variances))
     t, z = t_quantile(CONFIDENCE, mean.n - 1), normal_quantile(CONFIDENCE)
     half = math.hypot(t * sd / math.sqrt(mean.n), z * error)
@@ -169,7 +169,7 @@ def paired_difference(first: SeedScores, second: SeedScores) -> PairedDifference
     return PairedDifference(mean.mean, half, mean.n, sd, interval, p, *tests, error)
 
 
-def _binomial(share: float, places: int) -> float:
+def _binomial_share_variance(share: float, places: int) -> float:
     """Variance of a share of so many questions, with a right and a wrong answer added (Agresti & Caffo, 2000)."""
     p = (min(1.0, max(0.0, share)) * places + 1) / (places + 2)
     return p * (1 - p) * (places + 2) / places**2
@@ -185,10 +185,10 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
     if questions_error == 0:
         if seeds_error == 0:
             return 1.0 if size == 0 else None  # equal in every seed: the noise is unknown
-        return max(0.0, 1.0 - t_probability(size / seeds_error, df))
+        return max(0.0, 1.0 - cdf_of_absolute_t(size / seeds_error, df))
 
     def p_at(t: float) -> float:
-        return max(SMALLEST_P, 1.0 - t_probability(t, df))
+        return max(SMALLEST_P, 1.0 - cdf_of_absolute_t(t, df))
 
     def reaches(t: float) -> bool:
         p = p_at(t)
@@ -263,7 +263,7 @@ def judge(
     largest = abs(found.mean) + found.half
     if largest <= margin:
         return Judgement("same", (digits(largest),) if largest else ())
-    seeds, fewest, most = seeds_range(found)
+    seeds, fewest, most = needed_seeds_and_range(found)
     if seeds is None or fewest is None:
         too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.mean), 0.0, found)
         return Judgement("inconclusive", reason="questions" if too_few and seeds is None else "never")
@@ -280,7 +280,7 @@ def _span(found: PairedDifference, digits: Callable[[float], str]) -> str:
 
 
 @lru_cache(4_096)
-def seeds_range(found: PairedDifference) -> tuple[int | None, int | None, int | None]:
+def needed_seeds_and_range(found: PairedDifference) -> tuple[int | None, int | None, int | None]:
     """Seeds that would settle it four times in five, if the difference is as large as observed, and a 90 % range.
 
     The range is that of the standardized difference, from the noncentral t distribution: after three seeds the noise
@@ -326,10 +326,10 @@ def detectable_difference(seeds: int, variants: int) -> float:
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
-def noncentral_t(t: float, df: int, noncentralities: FloatArray) -> FloatArray:
+def noncentral_t_cdf(t: float, df: int, noncentralities: FloatArray) -> FloatArray:
     """Return (n,) P(T < t) of noncentral t distributions, to 1e-3: a normal one averaged over possible sds."""
     sds, density = _possible_sds(df)
-    return np.asarray(_normal(t * sds - noncentralities[:, None]) @ density)
+    return np.asarray(_normal_cdf(t * sds - noncentralities[:, None]) @ density)
 
 
 @lru_cache(64)
@@ -346,7 +346,7 @@ def _possible_sds(df: int) -> tuple[FloatArray, FloatArray]:
 _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 
 
-def _normal(z: FloatArray) -> FloatArray:
+def _normal_cdf(z: FloatArray) -> FloatArray:
     """P(Z < z), to 1e-7 (Abramowitz & Stegun 7.1.26)."""
     size = np.abs(z) / math.sqrt(2)
     x = 1 / (1 + 0.3275911 * size)
@@ -363,7 +363,7 @@ def noncentrality_interval(t: float, df: int, confidence: float) -> tuple[float,
     low, high = np.full(2, -10.0), np.full(2, 4 * t + 10.0)
     for _ in range(24):
         middle = (low + high) / 2
-        further = noncentral_t(t, df, middle) > tails
+        further = noncentral_t_cdf(t, df, middle) > tails
         low, high = np.where(further, middle, low), np.where(further, high, middle)
     return float(high[0]), float(high[1])
 

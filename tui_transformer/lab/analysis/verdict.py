@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.entry import (
     judged_measures,
     probe_measures,
     score_measures,
-    text_setting,
+    setting_if_text,
 )
 from tui_transformer.lab.analysis.folder import RequestedStudy, StudyVariant
 from tui_transformer.lab.analysis.groups import (
@@ -198,11 +198,11 @@ class VariantFamily:
         if self.has_other_tokens:
             return BITS_PER_BYTE
         configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
-        name = self.file.primary or (text_setting(configs[0], "evaluation.select") if configs else "")
+        name = self.file.primary or (setting_if_text(configs[0], "evaluation.select") if configs else "")
         if name == LOSS.key:
             return LAST
         named = [measure for measure in self.measures if measure.key == name]
-        return next(iter([*named, *(measure for measure in self.measures if measure.family == name)]), LAST)
+        return next(iter([*named, *(measure for measure in self.measures if measure.key_without_band == name)]), LAST)
 
     @cached_property
     def differences(self) -> Mapping[str, Mapping[Path, PairedDifference]]:
@@ -261,8 +261,8 @@ class VariantResult:
         return self.group.badges
 
     @property
-    def seen(self) -> tuple[str, ...]:
-        return self.group.seen
+    def badges_acknowledged(self) -> tuple[str, ...]:
+        return self.group.badges_acknowledged
 
     @property
     def protocol(self) -> ScoringProtocol:
@@ -380,7 +380,7 @@ class VariantEvaluator:
     def evaluate(
         self,
         groups: Sequence[VariantRuns],
-        files: Mapping[str, RequestedStudy] | None = None,
+        requested_studies: Mapping[str, RequestedStudy] | None = None,
         pinned: Path | None = None,
     ) -> tuple[VariantResult, ...]:
         """Return every group with its baseline: the pinned run's group if in the family, else the study's.
@@ -394,7 +394,7 @@ class VariantEvaluator:
         found: list[VariantResult] = []
         kept, self._kept = self._kept, {}
         for key, members in families.items():
-            file = (files or {}).get(key[1]) or RequestedStudy()  # without one, nothing is requested
+            file = (requested_studies or {}).get(key[1]) or RequestedStudy()  # without one, nothing is requested
             # The baseline first, then as the study's file has them.
             places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
             ordered = sorted(members, key=lambda group: places.get(group.name, len(places)))
@@ -431,7 +431,7 @@ def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Ex
     if family.baseline is None or family.baseline.name != family.file.baseline:
         return ()
     for what, said in result.expectation.expect.items():
-        meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.family)]
+        meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.key_without_band)]
         found = tuple((m, judgement) for m in meant if (judgement := result.judgement(m)) is not None)
         kinds = [judgement.kind for _, judgement in found]
         if said == UNKNOWN:

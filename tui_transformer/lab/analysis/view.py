@@ -140,7 +140,7 @@ class View:
         matching: Sequence[RunEntry],
         options: ViewOptions,
         baseline: RunEntry | None,
-        of: Sequence[RunEntry],
+        differing_among: Sequence[RunEntry],
     ) -> ViewTable:
         order, ordered = LAST, best_first(matching)
         with suppress(InputError):  # a probe that no run still has
@@ -150,7 +150,7 @@ class View:
             elif options.reverse:
                 ordered = ordered[::-1]
         shown = [*ordered, *majority_rows(matching)]
-        offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
+        offered = columns(shown, baseline, differing_among=differing_among, all_settings=options.all_settings)
         if baseline is not self._baseline:
             self._baseline = baseline
             beside = [_key(column) for column in FIXED_COLUMNS.values() if column.uses_baseline]
@@ -258,7 +258,7 @@ class Selection:
             self.toggle(run)
         return True
 
-    def clear(self) -> None:
+    def clear_runs(self) -> None:
         """Draw none; the baseline stays."""
         self._slots.clear()
 

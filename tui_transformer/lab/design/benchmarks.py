@@ -38,11 +38,11 @@ class Benchmarks:
             return found
         return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
 
-    async def measure(self, draft: Draft, hears: Callable[[str], None] = lambda line: None) -> Benchmark:
+    async def measure(self, draft: Draft, on_progress_line: Callable[[str], None] = lambda line: None) -> Benchmark:
         """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `run_check`."""
         found = self.cached(draft)
         if found is None:
-            found = self._known[self._cache_key(draft)] = await run_check(self.command(draft), hears)
+            found = self._known[self._cache_key(draft)] = await run_check(self.command(draft), on_progress_line)
         return found
 
     @staticmethod
@@ -59,10 +59,10 @@ class Benchmarks:
         return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
 
 
-async def run_check(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
+async def run_check(command: list[str], on_progress_line: Callable[[str], None] = lambda line: None) -> Benchmark:
     """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
-        _, lines, complaint = await run_process(command, hears=hears)
+        _, lines, complaint = await run_process(command, on_error_line=on_progress_line)
     except OSError as error:
         raise InputError(tr("measurement failed: {strerror}", strerror=reason(error))) from None
     costs = objects_of_kind("cost", lines)
@@ -72,7 +72,7 @@ async def run_check(command: list[str], hears: Callable[[str], None] = lambda li
     return Benchmark.read(costs[0] | {"verdicts": verdicts})
 
 
-async def plan_study(study: Study, target: LaunchTarget) -> "Estimate":
+async def time_study_steps(study: Study, target: LaunchTarget) -> "Estimate":
     """Time a step of each variant; cancelling this ends the process. Raises as `start_study`."""
     from tui_transformer.lab.design.study_draft import Estimate
 

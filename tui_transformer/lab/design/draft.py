@@ -143,7 +143,7 @@ def cost(config: RunConfig, characters: VocabularySizes | None = None) -> Cost |
         model = model.model_copy(update={"source_vocab_size": known.sources})
         config = config.model_copy(update={"model": model})
     parts = size.parameters(model, known.tokens)
-    flops = size.flops_per_token(model, known.tokens, BatchShape.from_config(config).rows)
+    flops = size.training_flops_per_token(model, known.tokens, BatchShape.from_config(config).rows)
     return Cost(known, parts, flops, memory_bytes(config, known.tokens), at_most=config.trains_on_rows)
 
 
@@ -174,7 +174,7 @@ class Draft:
         return run_name(self.name, self.changes, self.values)
 
     @cached_property
-    def own_base(self) -> str | None:
+    def preset_base(self) -> str | None:
         """The base that an overlay extends; None for a base."""
         links = presets.extends_chain(self.preset)
         return links[0].name if len(links) > 1 else None
@@ -182,20 +182,20 @@ class Draft:
     @property
     def base(self) -> str | None:
         """The base that an overlay is on; None for a base."""
-        return self.on or self.own_base
+        return self.on or self.preset_base
 
     def with_base(self, name: str) -> "Draft":
-        return replace(self, on=None if name == self.own_base else name)
+        return replace(self, on=None if name == self.preset_base else name)
 
-    def bases(self) -> list[tuple["Draft", str]]:
+    def drafts_by_base_with_problems(self) -> list[tuple["Draft", str]]:
         """This change on each base there is, each with why that cannot be, or ""."""
         found = [self.with_base(one.name) for one in presets.list_presets() if one.extends is None]
         return [(draft, draft.problem) for draft in found]
 
     def on_small_base(self, base: str = SMALL) -> "Draft | None":
         """The same changes on a small base; None if they are none, or do not fit it."""
-        changed = self.with_base(base) if self.own_base else Draft.from_preset(base).with_changes(self.changes)
-        same = changed.config is None or changed.problem or changed == self or not (self.own_base or self.changes)
+        changed = self.with_base(base) if self.preset_base else Draft.from_preset(base).with_changes(self.changes)
+        same = changed.config is None or changed.problem or changed == self or not (self.preset_base or self.changes)
         return None if same else changed
 
     @cached_property
@@ -224,7 +224,7 @@ class Draft:
         return replace(self, changes={}) if self.changes else self
 
     @property
-    def nearest_config(self) -> RunConfig | None:
+    def config_or_preset_config(self) -> RunConfig | None:
         """The draft's config, or the preset's if the changes are invalid."""
         return self.config or self.unchanged.config
 
@@ -255,7 +255,7 @@ class Draft:
 
     def with_ranks(self, n: int) -> "Draft":
         """Return a copy trained by `n` ranks, its step cut into as many batches if they could not share it."""
-        config, changed = self.nearest_config, replace(self, ranks=n)
+        config, changed = self.config_or_preset_config, replace(self, ranks=n)
         if config is None or config.train.accumulation % n == 0:
             return changed
         changed, key = changed.with_change("train.accumulation", n), "batch_tokens"
@@ -263,7 +263,7 @@ class Draft:
         whole = getattr(config.train, key) * config.train.accumulation
         return changed.with_change(f"train.{key}", max(1, whole // n))
 
-    def with_text(self, text: str) -> "Draft":
+    def with_override_text(self, text: str) -> "Draft":
         """Return a copy with `KEY=VALUE`, read as by `--set`."""
         ((key, value),) = flatten(parse_override(text)).items()
         changed = self.with_change(key, value)
@@ -273,7 +273,7 @@ class Draft:
 
     # What could be chosen
 
-    def choices(self, key: str) -> list[tuple[Any, str]]:
+    def values_with_refusals(self, key: str) -> list[tuple[Any, str]]:
         """Every value of an enumerable key, each with why it cannot be chosen here, or ""."""
         return [(value, self.why_refused(key, value)) for value in allowed_values(key)]
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from engine.base.language import language_code, tr
 from engine.config.model import ModelConfig
 from engine.config.schemes import NORMS
-from tui_transformer.lab.reports.figures.diagram import Box, stack_boxes
+from tui_transformer.lab.reports.figures.diagram import Box, boxes_before_in_after_layers
 from tui_transformer.lab.reports.languages import load_report_language
 
 WRAP_CONSOLE = Console()  # needed by `Text.wrap`
@@ -33,9 +33,9 @@ class NetworkRow:
 
 def draw_network(model: ModelConfig, before: ModelConfig | None, width: int) -> list[list[NetworkRow]]:
     """Return the stacks of a network, the one that is read from last, each as rows of this width."""
-    then = list(_stack_rows(before, width)) if before is not None else []
+    then = list(_rows_by_stack(before, width)) if before is not None else []
     found = []
-    for at, rows in enumerate(_stack_rows(model, width)):
+    for at, rows in enumerate(_rows_by_stack(model, width)):
         found.append(
             _mark_differences(rows, then[at])
             if at < len(then)
@@ -53,7 +53,7 @@ def _mark_differences(rows: RowParts, before: RowParts) -> list[NetworkRow]:
     return found
 
 
-def _stack_rows(model: ModelConfig, width: int) -> Iterator[RowParts]:
+def _rows_by_stack(model: ModelConfig, width: int) -> Iterator[RowParts]:
     """The rows of each stack, from the top down, without marks."""
     said = load_report_language(language_code())
     label = NORMS[model.norm].label[said.code]
@@ -62,7 +62,7 @@ def _stack_rows(model: ModelConfig, width: int) -> Iterator[RowParts]:
     if model.architecture == "encoder-decoder":
         counts = {"target": model.n_layers, "source": model.encoder_layers}
     for reads, layers in counts.items():
-        below, parts, above = stack_boxes(model, said, norm, reads)
+        below, parts, above = boxes_before_in_after_layers(model, said, norm, reads)
         rows: RowParts = []  # from the bottom up
         for box in below:
             rows += _box_rows(box, STREAM, width)

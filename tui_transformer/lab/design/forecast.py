@@ -24,7 +24,7 @@ from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import Attempt
 from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
 from tui_transformer.lab.formatting import rough_duration
-from tui_transformer.lab.work.plan import disk_bytes, evaluation_steps
+from tui_transformer.lab.work.plan import disk_bytes, evaluation_cost_in_steps
 
 GUESS = {"cpu": 3e10, "cuda": 2e13, "mps": 2e12}  # operations a second; of a CPU, by each core
 CORES = 8  # that small models can use at most
@@ -117,7 +117,7 @@ class Machine:
             rate = max(rate, self._guessed_rate)
         if steps is not None and train_tokens is not None:
             held_out = config.data.validation_fraction
-            steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
+            steps += evaluation_cost_in_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
         estimated = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
         source = tr("estimated; no earlier run on this machine to go by")
         if len(like) == 1:
@@ -136,10 +136,10 @@ def tokens_per_step(config: RunConfig) -> float:
     return float(train.batch_size * train.accumulation * each)
 
 
-def step_count(config: RunConfig, tokens: float, train_tokens: int | None) -> float | None:
+def step_count(config: RunConfig, step_tokens: float, train_tokens: int | None) -> float | None:
     if config.train.epochs is None:
         return config.train.steps
-    return None if train_tokens is None else config.train.epochs * train_tokens / tokens
+    return None if train_tokens is None else config.train.epochs * train_tokens / step_tokens
 
 
 def base_trained_last(runs_dir: Path) -> str:

@@ -14,7 +14,7 @@ def to_kept_draft(draft: Draft) -> KeptDraft:
 def restore_draft(start: Draft, was: KeptDraft) -> Draft:
     """An unchanged draft with what was kept; without what is no longer valid."""
     draft = start
-    if was.on and draft.own_base is not None:
+    if was.on and draft.preset_base is not None:
         moved = draft.with_base(was.on)
         draft = draft if moved.config is None else moved
     known = {key: value for key, value in was.changes.items() if key in all_keys()}

@@ -39,7 +39,7 @@ from tui_transformer.lab.work.study import (
     base_tables,
     merge_tables,
     nest_keys,
-    settings_of,
+    settings_identity_key,
     stage_chain,
     variant_config,
 )
@@ -101,7 +101,7 @@ class StudyDraft:
 
     # Changing it
 
-    def with_variants(self, variants: Sequence[Variant]) -> "StudyDraft":
+    def with_added_variants(self, variants: Sequence[Variant]) -> "StudyDraft":
         """Return a copy with more variants; existing ones are not added again."""
         kept = list(self.variants)
         for variant in variants:
@@ -109,7 +109,7 @@ class StudyDraft:
                 kept.append(replace(variant, name=numbered_name(variant.name, [other.name for other in kept])))
         return replace(self, variants=tuple(kept), variant_arguments=())
 
-    def with_axes(self, text: str) -> "StudyDraft":
+    def with_variants_along_axes(self, text: str) -> "StudyDraft":
         """Return a copy with a variant per value of `KEY=VALUE,VALUE`; several axes make a grid."""
         words = _NEXT_AXIS.split(text.strip())
         axes = dict(parse_axis(word, least=1) for word in words)  # next to the design one value is enough
@@ -130,7 +130,7 @@ class StudyDraft:
             raise InputError(self._variant_line(made[0]).why_not)
         alone = self.variants == (Variant(design_variant_name(self.design)),)
         said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
-        return replace(self.with_variants(made), variant_arguments=said_as)
+        return replace(self.with_added_variants(made), variant_arguments=said_as)
 
     def with_study(self, study: Study) -> "StudyDraft":
         own = self._study_base == (study.base, study.changes)
@@ -161,7 +161,7 @@ class StudyDraft:
         for variant in self.variants:
             if any(_same_settings(variant, other) for other in gone):
                 draft = draft.without_variant(variant.name)
-        return draft.with_variants(ticked)
+        return draft.with_added_variants(ticked)
 
     def without_variant(self, name: str) -> "StudyDraft":
         """Return a copy without a variant; if it was the baseline, the design becomes that."""
@@ -181,8 +181,8 @@ class StudyDraft:
             raise InputError(tr("a seed is listed twice; the same seed gives the same run"))
         return replace(self, seeds=seeds, seeds_given=True)
 
-    def with_more_seeds(self, more: int) -> "StudyDraft":
-        seeds = (*self.seeds, max(self.seeds) + 1) if more > 0 else self.seeds[:-1] or self.seeds
+    def with_seed_added_or_removed(self, direction: int) -> "StudyDraft":
+        seeds = (*self.seeds, max(self.seeds) + 1) if direction > 0 else self.seeds[:-1] or self.seeds
         return replace(self, seeds=seeds, seeds_given=True)
 
     def with_proposed_seeds(self, seconds: float | None) -> "StudyDraft":
@@ -197,7 +197,7 @@ class StudyDraft:
     def _study_base(self) -> tuple[str, Mapping[str, Any]]:
         return study_base(self.design)
 
-    def _configs(self, variant: Variant) -> tuple[RunConfig, ...]:
+    def _stage_configs(self, variant: Variant) -> tuple[RunConfig, ...]:
         """A variant's configs on this design, stage by stage."""
         base, changes = self._study_base
         this, other = Variant("this", variant.preset, variant.changes, stages=variant.stages), Variant("other")
@@ -213,22 +213,23 @@ class StudyDraft:
 
     def _variant_line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
-            return VariantLine(variant, self._configs(variant), description=description)
+            return VariantLine(variant, self._stage_configs(variant), description=description)
         except InputError as error:
             return VariantLine(variant, why_not=str(error), description=description)
 
-    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[VariantLine]:
+    def overlays(self, user_presets: Sequence[presets.Preset] = ()) -> list[VariantLine]:
         """Return the overlays that apply here, including user presets; impossible ones last.
 
         These are generic ones, and those of the design's own base.
         """
         on = self.design.on
         root = presets.extends_chain(presets.find(on) if on else self.design.preset)[0].name
-        as_it_is = settings_of(self._configs(Variant("this")))
+        as_it_is = settings_identity_key(self._stage_configs(Variant("this")))
         offered = [(preset, Variant(preset.name, preset.name)) for preset in presets.list_presets()]
         # A study can only name shipped presets, so user presets are expressed as their changes.
         offered += [
-            (preset, Variant(preset.name, changes=_preset_changes(presets.extends_chain(preset)[1:]))) for preset in own
+            (preset, Variant(preset.name, changes=_preset_changes(presets.extends_chain(preset)[1:])))
+            for preset in user_presets
         ]
         found = []
         for preset, variant in offered:
@@ -236,7 +237,7 @@ class StudyDraft:
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
             line = self._variant_line(variant, tr(preset.description))
-            same = line.configs and settings_of(line.configs) == as_it_is
+            same = line.configs and settings_identity_key(line.configs) == as_it_is
             found.append(replace(line, why_not=tr("the design already includes this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
@@ -251,7 +252,7 @@ class StudyDraft:
         plain = design_variant_name(self.design)
         for variant in sorted(self.variants, key=lambda v: v.name == plain):
             line = found[variant.name] = self._variant_line(variant)
-            same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
+            same = first.setdefault(settings_identity_key(line.configs), variant.name) if line.configs else variant.name
             if same != variant.name:
                 twice = tr("same as {same}: it would be the same run again", same=same)
                 why_not = tr("{same} is the design as it stands", same=same) if variant.name == plain else twice
@@ -268,8 +269,10 @@ class StudyDraft:
         chosen = next((line for line in self.lines if line.variant.name == self.baseline), None)
         if chosen is None or not chosen.why_not or chosen.config is None:
             return self.baseline
-        asked = settings_of(chosen.configs)
-        return next(other.variant.name for other in self.included_lines if settings_of(other.configs) == asked)
+        asked = settings_identity_key(chosen.configs)
+        return next(
+            other.variant.name for other in self.included_lines if settings_identity_key(other.configs) == asked
+        )
 
     @property
     def baseline_config(self) -> RunConfig | None:
@@ -282,7 +285,7 @@ class StudyDraft:
             return {}
         return {key: change for key, change in diff(other, line.config).items() if key != "seed"}
 
-    def initial_weights_text(self, variant: Variant) -> str:
+    def initial_weights_source_text(self, variant: Variant) -> str:
         """Where its last stage gets its weights; "" if the study has no stages."""
         if not self.stages:
             return ""

@@ -19,13 +19,13 @@ from tui_transformer.lab.exports.recorded import ExportedRun
 FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as the records have them
 
 
-def to_csv(runs: Sequence[ExportedRun]) -> str:
+def metrics_to_csv(runs: Sequence[ExportedRun]) -> str:
     """All metrics records of some runs, RFC 4180: one row each, one column per number in any of them."""
 
     def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit
         return csv_cell(clean_line(value)) if isinstance(value, str) else value
 
-    rows = [{"run": run.name} | dict(flat_items(line)) for run in runs for _, line in run.lines]
+    rows = [{"run": run.name} | dict(flat_items(line)) for run in runs for _, line in run.metrics_lines]
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -51,7 +51,7 @@ def to_json(runs: Sequence[ExportedRun]) -> str:
     return json.dumps(replace_non_finite({"schema": SCHEMA, "runs": documents}), ensure_ascii=True, indent=1) + "\n"
 
 
-TEXTS: Mapping[str, Callable[[Sequence[ExportedRun]], str]] = {"csv": to_csv, "json": to_json}
+TEXTS: Mapping[str, Callable[[Sequence[ExportedRun]], str]] = {"csv": metrics_to_csv, "json": to_json}
 # Each with the packages it needs, from the extra named after the first.
 TOOLS: Mapping[str, tuple[Callable[[ExportedRun, Path, str], tuple[Path, str]], tuple[str, ...]]] = {
     "tensorboard": (tensorboard.write, ("tensorboard",)),

@@ -26,7 +26,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     return folder, LOADED_BY.replace("`", "").replace("**", "")
 
 
-def card(run: ExportedRun, which: str, step: int) -> str:
+def card(run: ExportedRun, checkpoint: str, step: int) -> str:
     """README.md of an exported model, for checkpoint `which`, as requested, at this step."""
     records = [r for r in run.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
     record = next((record for record in reversed(records) if record.step == step), None)
@@ -39,7 +39,7 @@ def card(run: ExportedRun, which: str, step: int) -> str:
         run=run,
         model=run.config.model,
         parameters=run.model.parameters,
-        which=which,
+        which=checkpoint,
         step=step,
         loaded_by=LOADED_BY,
         badges=sorted(map(badge, run.badges), key=lambda one: (not one.void, one.name != "LEAK")),
@@ -57,7 +57,7 @@ def _scores(run: ExportedRun, record: ValidationRecord) -> Iterator[tuple[str, s
     for measure in MEASURES:
         value = None if measure.is_probe else record.value(measure.key)
         if value is not None:
-            name = (measure.about or measure.name).format(unit=run.config.unit, floor=floor)
+            name = (measure.about or measure.name).format(unit=run.config.english_loss_unit, floor=floor)
             yield name, measure.exact_format.format(value).replace("-", "\u2212")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)

@@ -48,7 +48,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         client.log_batch(identity, params=part)
     metrics = [
         Metric(_STRANGE.sub("_", name), value, int(1000 * time), step)
-        for (step, record), time in zip(run.lines, run.times, strict=True)
+        for (step, record), time in zip(run.metrics_lines, run.times, strict=True)
         for name, value in scalars(record)
     ]
     for part in _parts(metrics):

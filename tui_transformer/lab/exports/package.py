@@ -31,7 +31,7 @@ from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 from tui_transformer.lab.exports.source import ProgramFacts, program_files, refusal
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.figures.style import PNG
-from tui_transformer.lab.reports.paper import Package, compile_paper, first_pictures
+from tui_transformer.lab.reports.paper import Package, compile_paper, model_and_curve_figures
 from tui_transformer.lab.template import render_template
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     if folder.exists() and any(folder.iterdir()):
         raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
     task = _task_of(run)
-    losses = first_losses(run, task)
+    losses = recompute_first_losses(run, task)
     try:
         with atomic_folder(folder) as staged:
             for name, content in _files(run, task, losses):
@@ -99,7 +99,7 @@ def _task_of(run: ExportedRun) -> "Task":
     return task
 
 
-def first_losses(run: ExportedRun, task: "Task") -> list[float]:
+def recompute_first_losses(run: ExportedRun, task: "Task") -> list[float]:
     """The losses of a run's first steps in nats per token, computed again on the CPU in fp32; fewer if it diverges."""
     import torch
 
@@ -149,7 +149,7 @@ def _prove(folder: Path, name: str, steps: int) -> None:
 def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the files of the package by name."""
     language = language_code()
-    found = program_facts(task, run.config)
+    found = program_data_facts(task, run.config)
     source = program_files(run.config, found)
     yield from source.items()
     yield from _data(task, run.config)
@@ -157,11 +157,11 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
     yield "results/first-losses.csv", _csv(("step", "loss"), enumerate(losses, 1))
     yield "results/metrics.csv", _metrics(run)
     if run.texts:
-        yield "results/sample.txt", _sample(run.texts[-1])
+        yield "results/sample.txt", _sample_text(run.texts[-1])
     folders = sorted({name.split("/")[0] for name in source} | {"data", "results", "report"})
     whole = Package(source, tuple(folders), documents=found.boundary is not None)
     document, files, images, compiled = compile_paper(read_entry(run.path), whole, language)
-    for figure in first_pictures(document):
+    for figure in model_and_curve_figures(document):
         yield f"results/{figure.name}.png", images[figure.name][PNG]
     for name, content in files.items():
         yield f"report/{name}", content
@@ -170,7 +170,7 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
     yield "README.md", readme(run, task, losses, language, pdf=compiled is not None)
 
 
-def program_facts(task: "Task", config: RunConfig) -> ProgramFacts:
+def program_data_facts(task: "Task", config: RunConfig) -> ProgramFacts:
     """Return what the program needs to know of a task's data."""
     from engine.data.loader import boundary_token
 
@@ -205,7 +205,7 @@ def _data(task: "Task", config: RunConfig) -> Iterator[tuple[str, str | bytes]]:
         yield "data/classes.json", json.dumps(classes, ensure_ascii=False) + "\n"
     for name, split in own.corpus.splits.items():
         if on_rows:
-            yield f"data/{name}.jsonl", _rows(task.rows(name))
+            yield f"data/{name}.jsonl", _json_lines(task.rows(name))
             continue
         yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
         if target.kind != "characters":
@@ -216,7 +216,7 @@ def _data(task: "Task", config: RunConfig) -> Iterator[tuple[str, str | bytes]]:
         yield "data/vocabulary.json", json.dumps(_vocabulary(target), ensure_ascii=False) + "\n"
 
 
-def _rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """JSON, one row a line."""
     found = (json.dumps(row, ensure_ascii=False, default=lambda tokens: tokens.tolist()) for row in rows)
     return "".join(f"{row}\n" for row in found).encode()
@@ -230,7 +230,7 @@ def _vocabulary(tokenizer: "Tokenizer") -> list[str]:
     return found
 
 
-def _sample(last: Sample) -> str:
+def _sample_text(last: Sample) -> str:
     """The last text that the run wrote, or its last answers with the right ones."""
     rows = [(one.source, one.reference, one.text) for one in last.translations]
     written = [f"{source}\n    reference: {right}\n    model:     {text}\n" for source, right, text in rows]
@@ -255,7 +255,7 @@ def _csv(heads: tuple[str, ...], rows: "Iterator[tuple[object, ...]] | enumerate
 
 def _metrics(run: ExportedRun) -> str:
     """The run's metrics, a row for each record."""
-    rows = [(step, dict(scalars(line))) for step, line in run.lines]
+    rows = [(step, dict(scalars(line))) for step, line in run.metrics_lines]
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     return _csv(("step", *names), iter((step, *(row.get(name) for name in names)) for step, row in rows))
 
@@ -268,7 +268,7 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
     corpus = CORPORA.get(task.corpus.name)
     machine = attempts[-1] if attempts else None
     # Whether steps have as many targets each.
-    even = not run.config.trains_on_rows and program_facts(task, run.config).boundary is None
+    even = not run.config.trains_on_rows and program_data_facts(task, run.config).boundary is None
     own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
     return render_template(
         "exports",
@@ -292,14 +292,14 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
         generated=corpus is not None and not corpus.remotes,
         corpus=task.corpus.name,
         splits=run.data.splits,
-        units=_units(run.data.splits.values()),
+        units=_unit_keys_and_words(run.data.splits.values()),
         scores=_scores(records[-1]) if records else [],
         sha256=task.corpus.sha256,
         pdf=pdf,
     )
 
 
-def _units(splits: Iterable[Mapping[str, int]]) -> list[tuple[str, str]]:
+def _unit_keys_and_words(splits: Iterable[Mapping[str, int]]) -> list[tuple[str, str]]:
     """What is counted of splits, as keys and as words in the language in use."""
     said = {
         "pairs": tr("pairs"),

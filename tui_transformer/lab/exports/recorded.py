@@ -29,7 +29,7 @@ class ExportedRun(RunReader):
         return {key: str(value) if isinstance(value, list | tuple) else value for key, value in values.items()}
 
     @cached_property
-    def lines(self) -> list[tuple[int, Line]]:
+    def metrics_lines(self) -> list[tuple[int, Line]]:
         lines = ((line.get("step"), line) for line in self.raw_lines("metrics"))
         return [(step, line) for step, line in lines if isinstance(step, int) and abs(step) <= MAX_COUNT]
 
@@ -39,7 +39,7 @@ class ExportedRun(RunReader):
 
     @cached_property
     def times(self) -> list[float]:
-        records = (TrainRecord.read(line) for _, line in self.lines)
+        records = (TrainRecord.read(line) for _, line in self.metrics_lines)
         return wall_times(records, self.events(), self.run.created)
 
     @property

@@ -119,11 +119,14 @@ def refusal(config: RunConfig) -> str | None:
                 )
         elif not _is_supported(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
             return tr("export --to package does not support {key} = {value}", key=key, value=value)
-    for key, names in (("model.attention", config.model.attentions), ("model.position", config.model.positions)):
+    for key, names in (
+        ("model.attention", config.model.distinct_attentions),
+        ("model.position", config.model.distinct_positions),
+    ):
         for name in names:  # of a pattern of layers too
             if name not in COVERED[key]:
                 return tr("export --to package does not support {key} = {value}", key=key, value=name)
-    narrow = "window" in config.model.attentions or config.model.sinks
+    narrow = "window" in config.model.distinct_attentions or config.model.sinks
     if config.trains_on_rows and narrow and config.model.attention_dropout:
         return tr(
             "export --to package supports model.attention_dropout with model.attention = window or model.sinks "
@@ -156,19 +159,19 @@ class ProgramFacts:
     prompt: str = ""
 
 
-def program_files(config: RunConfig, read: ProgramFacts) -> dict[str, str]:
+def program_files(config: RunConfig, facts: ProgramFacts) -> dict[str, str]:
     """Return the files of `src`, `configs` and `scripts`.
 
     The config file has the settings that the source reads, and no other.
     """
     m, o, masked = config.model, config.optimizer, config.task.fills_gaps
     kinds = list(_kinds(config))
-    used = m.positions
+    used = m.distinct_positions
     own = m.position if m.position in used and m.position in SHARED_POSITIONS else ""
     drops = any(getattr(m, name) > 0.0 for name in DROPOUTS)
     pairs, pools = config.task.corpus == "pairs", config.task.corpus == "labelled"
     smoothing = config.objective.label_smoothing
-    constants = ["END"] if read.boundary is not None or (pairs and smoothing) else []
+    constants = ["END"] if facts.boundary is not None or (pairs and smoothing) else []
     functions = ["batch_of"] * config.trains_on_rows + ["hide"] * masked + ["tokens_of"]
     given: dict[str, Any] = {
         "m": m,
@@ -187,40 +190,40 @@ def program_files(config: RunConfig, read: ProgramFacts) -> dict[str, str]:
         "max_length": config.data.max_length,
         "drops": drops,
         "positions": used,
-        "attentions": m.attentions,
+        "attentions": m.distinct_attentions,
         "kinds": kinds,
         "banded": any(kind["banded"] for kind in kinds),
-        "cross_dropout": _dropout(torch=m.backend != "reference"),
-        "gated": m.ff_expansion != m.d_ff,
+        "cross_dropout": _dropout_function_name(torch=m.backend != "reference"),
+        "gated": m.ff_expanded_width != m.d_ff,
         "activation": FUNCTIONS[m.activation],
         "tables": [(_position_constructor(m, own), "positions")] if own else [],
         "others": [(name, _position_constructor(m, name)) for name in used if name in SHARED_POSITIONS and name != own],
         "pattern": [_layer_constructor(config, kinds, i) for i in range(len(m.layers))] if m.layers else [],
         "embedding_positions": [m.position] if m.position in used else [],
         "zero": _tuple(ZERO[m.zero_init]),
-        "about": _about(m),
+        "about": _model_about(m),
         "layer_about": _layer_about(m),
         "network_about": _network_about(config),
         "init_about": INITS[m.init],
         "masked": masked,
-        "words": read.words,
-        "sources": read.words if read.sources is None else read.sources,
-        "spread": m.classes or read.words,
+        "words": facts.words,
+        "sources": facts.words if facts.sources is None else facts.sources,
+        "spread": m.classes or facts.words,
         "stride": config.data.window_stride,
-        "characters": read.characters,
-        "boundary": read.boundary,
-        "in_bytes": read.in_bytes,
+        "characters": facts.characters,
+        "boundary": facts.boundary,
+        "in_bytes": facts.in_bytes,
         "from_data": ", ".join([*constants, "Batches", *functions]),
-        "tokenizer_about": read.tokenizer,
+        "tokenizer_about": facts.tokenizer,
         "smoothing": smoothing,
         "z_loss": config.objective.z_loss,
         "clip": config.train.clip,
         "decayed": _tuple(DECAYED[o.decay]),
-        "optimizer_about": _sentence(OPTIMIZERS[o.kind].citation, o.kind),
+        "optimizer_about": _optimizer_sentence(OPTIMIZERS[o.kind].citation, o.kind),
         "decay_about": f"Weight decay acts on these kinds of weight: {', '.join(DECAYED[o.decay])}.",
         "schedule_about": f"the schedule {o.schedule} ({SCHEDULES[o.schedule].citation})",
-        "prompt": read.prompt,
-        "between": read.between,
+        "prompt": facts.prompt,
+        "between": facts.between,
         "temperature": config.generation.temperature,
     }
     rows = "rows" if config.trains_on_rows else "data"
@@ -229,7 +232,7 @@ def program_files(config: RunConfig, read: ProgramFacts) -> dict[str, str]:
         templates["sample"] = "sample_rows" if config.trains_on_rows else "sample"
     files = {f"src/{name}.py": _tidy(_render(f"{found}.py.j2", given)) for name, found in templates.items()}
     files["scripts/run.sh"] = _render("run.sh.j2", given)
-    files["configs/run.toml"] = _settings(config, files)
+    files["configs/run.toml"] = _used_settings_toml(config, files)
     return files
 
 
@@ -250,13 +253,13 @@ def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
         name, two = "SelfAttention", m.architecture == "encoder-decoder"
         if several:
             name = "".join(word.capitalize() for word in (kind.attention, kind.position)) + "Attention"
-        narrow = see.is_narrow(config.window_targets, cpu=True) or kind.backend == "banded"
+        narrow = see.is_band_faster(config.window_targets, cpu=True) or kind.backend == "banded"
         banded = scores and kind.attention_dropout > 0.0 and narrow and not see.has_gaps
         banded = banded and kind.backend in ("auto", "banded")
         torch = config.trains_on_rows and kind.backend != "reference" and kind.position != "xl" and not kind.score_cap
-        drop = _dropout(torch=torch)
+        drop = _dropout_function_name(torch=torch)
         if two and torch:  # a decoder has no padding
-            drop = f"({_dropout(torch=False)} if self.causal else {drop})"
+            drop = f"({_dropout_function_name(torch=False)} if self.causal else {drop})"
         dropped = f"{drop}(weights, self.config.attention_dropout)"
         if banded:
             dropped = "dropout_in_blocks(weights, self.config.attention_dropout, self.config.window)"
@@ -279,7 +282,7 @@ def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
         yield found | {"made": _attention_constructor(m, found)}
 
 
-def _dropout(*, torch: bool) -> str:
+def _dropout_function_name(*, torch: bool) -> str:
     """The function that drops attention weights. Where rows have padding, the engine leaves that to torch's kernel."""
     return "F.dropout" if torch else "dropout"
 
@@ -309,11 +312,11 @@ def _layer_constructor(config: RunConfig, kinds: list[dict[str, Any]], i: int) -
     return next(str(kind["made"]) for kind in kinds if (kind["model"].attention, kind["model"].position) == both)
 
 
-def _about(m: ModelConfig) -> str:
+def _model_about(m: ModelConfig) -> str:
     what = "A decoder-only Transformer" if m.causal else "An encoder-only Transformer"
     if m.architecture == "encoder-decoder":
         what = "An encoder-decoder Transformer"
-    return f"{what} with {', '.join(m.attentions)} attention and {', '.join(m.positions)} positions."
+    return f"{what} with {', '.join(m.distinct_attentions)} attention and {', '.join(m.distinct_positions)} positions."
 
 
 def _network_about(config: RunConfig) -> str:
@@ -353,7 +356,7 @@ def _tuple(names: Sequence[str]) -> str:
     return f"({', '.join(map(literal, names))}{',' * (len(names) == 1)})"
 
 
-def _sentence(citation: str, name: str) -> str:
+def _optimizer_sentence(citation: str, name: str) -> str:
     return f"The optimizer {name} ({citation})."
 
 
@@ -369,7 +372,7 @@ def _tidy(text: str) -> str:
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
 
 
-def _settings(config: RunConfig, files: Mapping[str, str]) -> str:
+def _used_settings_toml(config: RunConfig, files: Mapping[str, str]) -> str:
     """Return the config file of the settings that the source reads."""
     found: dict[str, dict[str, Any]] = {}
     for name, text in files.items():
@@ -379,7 +382,7 @@ def _settings(config: RunConfig, files: Mapping[str, str]) -> str:
             uses = re.findall(r"\bconfig\.(model|data|objective|train|optimizer|evaluation)\.(\w+)", text)
             uses += [("optimizer", key) for key in re.findall(r"\bo\.(\w+)", text)]
         for section, key in uses:
-            value = config.stride if key == "stride" else getattr(getattr(config, section), key)
+            value = config.evaluation_stride if key == "stride" else getattr(getattr(config, section), key)
             found.setdefault(section, {})[key] = list(value) if isinstance(value, tuple) else value
     found.setdefault("train", {})["threads"] = config.train.threads or 1
     made = {"seed": config.seed} | {section: dict(sorted(found[section].items())) for section in sorted(found)}

@@ -49,7 +49,7 @@ def _events(run: ExportedRun) -> Iterator[Any]:
     ):
         yield Event(wall_time=run.start, step=0, summary=summary)
     at: dict[int, float] = {}
-    for (step, line), time in zip(run.lines, run.times, strict=True):
+    for (step, line), time in zip(run.metrics_lines, run.times, strict=True):
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(line)]
         yield Event(wall_time=time, step=step, summary=Summary(value=values))
         at[step] = time

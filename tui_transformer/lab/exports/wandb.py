@@ -31,7 +31,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     ) as logged:
         folder = Path(logged.dir).parent
         steps: dict[int, dict[str, float]] = {}
-        for step, record in run.lines:
+        for step, record in run.metrics_lines:
             steps.setdefault(step, {}).update(scalars(record))
         for step, values in sorted(steps.items()):
             logged.log(values, step=step)

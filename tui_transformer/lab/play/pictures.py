@@ -38,10 +38,10 @@ class PictureFormat:
     colour: bool = False  # greys, two positions a line; else characters, and shades one position a line
     brief: bool = False  # fewer words
 
-    def rows(self, length: int) -> int:
+    def rows_that_fit(self, length: int) -> int:
         return max(1, min(length, 2 * self.lines if self.colour else self.lines))
 
-    def columns(self, characters: int) -> int:
+    def columns_that_fit(self, characters: int) -> int:
         return max(1, (self.width - MARGIN - 1) // characters)
 
 
@@ -104,7 +104,7 @@ def layer_plan(model: ModelConfig, layer: int, *, encoder: bool) -> StackPlan:
     return next(plan for plan in plans if not plan.layer_indices or layer in plan.layer_indices)
 
 
-def pictures(model: ModelConfig, seed: int, canvas: PictureFormat) -> Iterator[Text]:
+def mask_and_position_pictures(model: ModelConfig, seed: int, canvas: PictureFormat) -> Iterator[Text]:
     """All pictures of a network: each stack's mask, then what its positions add.
 
     Learned numbers are drawn as initialized with this seed.
@@ -135,15 +135,17 @@ def half_blocks(cells: Sequence[Sequence[bool]]) -> list[str]:
 
 def drawn_positions(length: int, canvas: PictureFormat) -> int:
     """N: how many of `length` positions a mask's picture shows, two rows per line."""
-    return min(length, 2 * canvas.lines, canvas.columns(1))
+    return min(length, 2 * canvas.lines, canvas.columns_that_fit(1))
 
 
 def mask_picture(stack: StackPlan, canvas: PictureFormat) -> Text:
     """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
     n = drawn_positions(stack.length, canvas)
-    words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share_text(n, stack.length))
+    words = tr(
+        "rows: queries, columns: keys; position 0 at the top left{share}", share=_drawn_share_suffix(n, stack.length)
+    )
     if canvas.brief:
-        words = tr("↓ {queries}, → keys", queries=_first_text(n, stack.length, tr("queries")))
+        words = tr("↓ {queries}, → keys", queries=_drawn_rows_text(n, stack.length, tr("queries")))
     rows = [Text(line) for line in half_blocks(visibility_matrix(stack.visibility, n))]
     return Text("\n").join([Text(mask_sentence(stack, n)), Text(words), _ruler(n, 1), *_frame_rows(rows, n, 2)])
 
@@ -164,11 +166,11 @@ def mask_sentence(stack: StackPlan, n: int) -> str:
     )
 
 
-def _share_text(n: int, length: int) -> str:
+def _drawn_share_suffix(n: int, length: int) -> str:
     return tr("; first {n} of {length:,}", n=n, length=length) if n < length else ""
 
 
-def _first_text(n: int, length: int, rows: str) -> str:
+def _drawn_rows_text(n: int, length: int, rows: str) -> str:
     return tr("first {n} of {length:,} {rows}", n=n, length=length, rows=rows) if n < length else rows
 
 
@@ -242,42 +244,53 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
     return legend.append(f" {_format_number(low)}")
 
 
-def bias_picture(values: Values, *, length: int, title: str, canvas: PictureFormat) -> Text:
+def bias_picture(values: Values, *, full_length: int, title: str, canvas: PictureFormat) -> Text:
     """One head's bias, N × N, over queries (down) and keys (across), as shades, under two lines of words.
 
     None, where a key is not seen, stays blank; there are `length` tokens, and room for N of them.
     """
     n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
-    words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share_text(n, length))
+    words = tr(
+        "rows: queries, columns: keys; blank where a key is not seen{share}", share=_drawn_share_suffix(n, full_length)
+    )
     head = [Text.assemble(tr("{title}: ", title=title), legend, tr(" added to the score")), Text(words)]
     if canvas.brief:
-        axes = tr("↓ {queries}, → keys", queries=_first_text(n, length, tr("queries")))
+        axes = tr("↓ {queries}, → keys", queries=_drawn_rows_text(n, full_length, tr("queries")))
         head = [Text(tr("{title}, added to the score", title=title)), Text.assemble(legend, tr("; {more}", more=axes))]
     rows = shade_lines(values, colour=canvas.colour, characters=characters, shades=shades)
     return Text("\n").join([*head, _ruler(n, characters), *_frame_rows(rows, n, 2 if canvas.colour else 1)])
 
 
-def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: PictureFormat) -> Text:
+def table_picture(
+    values: Values, *, full_length: int, title: str, row_meaning: str, column_meaning: str, canvas: PictureFormat
+) -> Text:
     """Numbers by position (down), as shades, under two lines of words; skips pairs if there are many columns.
 
     `rows` and `columns` say what they are; there are `length` positions, and room for the N that have values.
     """
     n, width = len(values), len(values[0])
-    every = math.ceil(width / 2 / max(1, canvas.columns(2)))
+    every = math.ceil(width / 2 / max(1, canvas.columns_that_fit(2)))
     kept = [i for i in range(width) if i // 2 % every == 0]
     shown = [[row[i] for i in kept] for row in values]
     legend = _legend(shown, colour=canvas.colour, shades=SHADES)
-    some = f"{width:,} {columns}" + (tr(", one in {every:,} pairs", every=every) if every > 1 else "")
+    some = f"{width:,} {column_meaning}" + (tr(", one in {every:,} pairs", every=every) if every > 1 else "")
     head = [
         Text.assemble(tr("{title}: ", title=title), legend),
-        Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share_text(n, length))),
+        Text(
+            tr(
+                "rows: {rows}, columns: {some}{share}",
+                rows=row_meaning,
+                some=some,
+                share=_drawn_share_suffix(n, full_length),
+            )
+        ),
     ]
     if canvas.brief:
-        across = tr("{n:,} of {some}", n=len(kept), some=f"{width:,} {columns}") if every > 1 else some
-        axes = tr("↓ {rows}, → {columns}", rows=_first_text(n, length, rows), columns=across)
+        across = tr("{n:,} of {some}", n=len(kept), some=f"{width:,} {column_meaning}") if every > 1 else some
+        axes = tr("↓ {rows}, → {columns}", rows=_drawn_rows_text(n, full_length, row_meaning), columns=across)
         head = [Text(title), Text.assemble(legend, tr("; {more}", more=axes))]
-    characters = 2 if width <= canvas.columns(2) else 1
+    characters = 2 if width <= canvas.columns_that_fit(2) else 1
     lines = shade_lines(shown, colour=canvas.colour, characters=characters, shades=SHADES)
     return Text("\n").join([*head, *_frame_rows(lines, n, 2 if canvas.colour else 1)])
 
@@ -285,22 +298,24 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
 def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: PictureFormat) -> Text:
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
     name = stack.position or model.position
-    position, n = POSITIONS[name], canvas.rows(stack.length)
+    position, n = POSITIONS[name], canvas.rows_that_fit(stack.length)
     kind = tr("{name} in {layers}", name=name, layers=stack.layers_text) if stack.layers_text else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
     scheme = initial_scheme(model, stack, seed)
     if scheme is None:
         return Text(tr("position {kind}: its learned table is too large to draw", kind=kind))
-    picture = partial(table_picture, length=stack.length, canvas=canvas)
+    picture = partial(table_picture, full_length=stack.length, canvas=canvas)
     if position.rotates:
         title = tr("position {kind} rotates queries and keys, later columns more slowly (cosines)", kind=kind)
         columns = tr("angles of a head")
         if canvas.brief:
             title, columns = tr("position {kind} rotates queries and keys", kind=kind), tr("angles (cosines)")
-        return picture(rotation_values(scheme, model, n), title=title, rows=tr("positions"), columns=columns)
+        return picture(
+            rotation_cosines(scheme, model, n), title=title, row_meaning=tr("positions"), column_meaning=columns
+        )
     if position.acts_on == "content":
-        waves = None if scheme.distance_table is None else embedding_values(scheme.distance_table, n)
+        waves = None if scheme.distance_embedding is None else embedding_values(scheme.distance_embedding, n)
         if waves is None:
             return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
         title, note = tr("sinusoids of the distance"), Text()
@@ -309,7 +324,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Pi
         else:
             said = tr("position {kind}: its term depends on the query's content; only one factor is drawn", kind=kind)
             note = Text(said + "\n")
-        return note + picture(waves, title=title, rows=tr("distances q − k"), columns=tr("features"))
+        return note + picture(waves, title=title, row_meaning=tr("distances q − k"), column_meaning=tr("features"))
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
     words = {"kind": kind, "learned": learned if position.learned else ""}
@@ -317,11 +332,11 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Pi
     if table is not None:
         added_to = owner if position.learned else ""
         title = tr("position {kind}{learned}{owner}, added to the embeddings", owner=added_to, **words)
-        return picture(table, title=title, rows=tr("positions"), columns=tr("features"))
-    bias = bias_values(scheme, stack.visibility, min(n, canvas.columns(1 if canvas.colour else 2)))
+        return picture(table, title=title, row_meaning=tr("positions"), column_meaning=tr("features"))
+    bias = first_head_bias(scheme, stack.visibility, min(n, canvas.columns_that_fit(1 if canvas.colour else 2)))
     assert bias is not None
     title = tr("position {kind}{learned}{owner}, head 1 of {n_heads}", owner=owner, n_heads=model.n_heads, **words)
-    return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
+    return bias_picture(bias, full_length=stack.length, title=title, canvas=canvas)
 
 
 def initial_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "PositionScheme | None":
@@ -352,7 +367,7 @@ def initial_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Position
     return scheme
 
 
-def bias_values(scheme: "PositionScheme", see: Visibility, n: int) -> list[list[float | None]] | None:
+def first_head_bias(scheme: "PositionScheme", see: Visibility, n: int) -> list[list[float | None]] | None:
     """What a scheme adds to the first head's scores, N × N, None where the key is not seen; None if it adds nothing."""
     import torch
 
@@ -374,7 +389,7 @@ def embedding_values(scheme: "PositionScheme", n: int) -> list[list[float]] | No
     return None if table is None else table[0].tolist()
 
 
-def rotation_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[list[float]]:
+def rotation_cosines(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[list[float]]:
     """The cosines of the angles by which rope turns the feature pairs of the first N positions: N × Dh / 2."""
     import torch
 

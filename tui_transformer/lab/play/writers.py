@@ -50,7 +50,7 @@ class ModelWriter(ABC):
     """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
 
     continues: bool = False  # its text continues the prompt; else it is a separate answer
-    # Its answers have an end: it can rank whole ones, see `ranked_answers`, and shows held-out `examples`.
+    # Its answers have an end: it can rank whole ones, see `answer_and_likeliest_others`, and shows held-out `examples`.
     ranks_answers: bool = False
     invitation: str = ""
     beam_settings: Settings = {}  # noqa: RUF012, the settings of its beam search, see `search`; none if it has none
@@ -74,7 +74,7 @@ class ModelWriter(ABC):
     def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         """Set `tokenizer` and `defaults`."""
 
-    def notice(self, text: str, settings: Settings) -> str:
+    def length_warning(self, text: str, settings: Settings) -> str:
         return ""
 
     def set_target(self, language: str) -> None:
@@ -82,7 +82,9 @@ class ModelWriter(ABC):
         raise InputError(tr("/to: {name} is not a translation model", name=self.name))
 
     @abstractmethod
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         """Yield one answer as it comes, with the likeliest tokens at each place.
 
         `answer` counts answers to the same prompt. Raise InputError for an empty prompt, unknown characters, or no gap.
@@ -97,7 +99,7 @@ class ModelWriter(ABC):
         """
         return ()
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+    def answer_and_likeliest_others(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         """Return what was written as a whole answer with its probability, and the likeliest others.
 
         Return () if answers have no end, or are not ranked by probability.
@@ -108,7 +110,7 @@ class ModelWriter(ABC):
         """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
         return ""
 
-    def examples(self) -> Sequence[ModelOutput]:
+    def answer_held_out_examples(self) -> Sequence[ModelOutput]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         if not self.ranks_answers:
             raise InputError(
@@ -147,7 +149,7 @@ class ModelWriter(ABC):
 
         return attention_kinds(self.model)
 
-    def attention_shape(self, which: str) -> tuple[int, int]:
+    def attention_layer_and_head_counts(self, which: str) -> tuple[int, int]:
         from engine.generation.inspection import attention_layers
 
         return len(attention_layers(self.model, which)), self.config.model.n_heads
@@ -158,7 +160,7 @@ class ModelWriter(ABC):
 
         tokens, source = self._model_input(text, written)
         found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
-        layers, heads = self.attention_shape(which)
+        layers, heads = self.attention_layer_and_head_counts(which)
         wrote = self._token_labels(tokens, is_source=False)
         read = () if source is None else self._token_labels(source, is_source=True)
         plan = layer_plan(self.config.model, layer - 1, encoder=which == "encoder")
@@ -203,7 +205,7 @@ def answer_tokens(
         yield AnswerToken(text_of(one.token), one.probability, one.chance, make_alternatives(one.alternatives, name))
 
 
-def score_tokens(
+def make_scored_text(
     found: "Iterable[TokenSurprise]", text_of: Callable[[int], str], name: Callable[[int], str], source: str, rule: str
 ) -> ScoredText:
     """Return a text's tokens with their surprise; `text_of` and `name` are as in `answer_tokens`."""
@@ -215,12 +217,12 @@ def score_tokens(
     return ScoredText(tuple(pieces), tuple(nats), source, rule)
 
 
-def make_sampling(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+def make_sampling(settings: Settings, answer_index: int, overflow: str = "restart") -> "tuple[Sampling, int]":
     from engine.base.seeds import seed_for
     from engine.generation.sampling import Sampling
 
     cut = float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"])
-    return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer)
+    return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer_index)
 
 
 def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, str]:
@@ -254,7 +256,7 @@ class TextWriter(ModelWriter):
             yield from (words for words in begun if sum(map(str.isalpha, words)) >= LETTERS)
             yield from ("The ", "\n")
 
-    def notice(self, text: str, settings: Settings) -> str:
+    def length_warning(self, text: str, settings: Settings) -> str:
         """Warn if the context will fill up, or the source's length differs from training."""
         tokens = len(text) if self.tokenizer.per_character else len(self.tokenizer.encode(text))
         if not self.continues:
@@ -285,10 +287,12 @@ class TextWriter(ModelWriter):
         )
         return words if wanted > context else ""
 
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         if not text:
             raise InputError(tr("prompt '': enter at least one character, e.g. 'O'"))
-        how, seed = make_sampling(settings, answer, self.config.generation.overflow)
+        how, seed = make_sampling(settings, answer_index, self.config.generation.overflow)
         yield from self._stream(text, int(settings["length"]), how, seed, alternatives)
 
     def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
@@ -325,7 +329,7 @@ class TextWriter(ModelWriter):
                 context=found.context,
                 context2=found.context - found.stride,
             )
-        return score_tokens(found.tokens, decoder.feed, self._decode, source, rule)
+        return make_scored_text(found.tokens, decoder.feed, self._decode, source, rule)
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
@@ -349,7 +353,7 @@ class MaskedWriter(TextWriter):
         super()._prepare(tokenizer)
         self.invitation = tr("type some text, with a _ for each {unit} to fill in", unit=self.unit)
 
-    def notice(self, text: str, settings: Settings) -> str:
+    def length_warning(self, text: str, settings: Settings) -> str:
         return ""
 
     def _stream(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
@@ -434,15 +438,17 @@ class TranslationWriter(ModelWriter):
         self.tokenizer.source.add_language_tags([], language.strip())
         self.translator.target_language = language.strip()
 
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer
 
         if not text.strip():
             raise InputError(self.empty)
-        how, seed = make_sampling(settings, answer)
+        how, seed = make_sampling(settings, answer_index)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
-        most = min(int(settings["length"]), self.translator.max_length(len(prompt.input_tokens)))
-        drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
+        most = min(int(settings["length"]), self.translator.max_length(len(prompt.source_or_tokens)))
+        drawn = sample_answer(self.model, prompt, how, seed, text_vocab_size=size, most=most, alternatives=alternatives)
         yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._token_text)
 
     def search(
@@ -479,7 +485,7 @@ class TranslationWriter(ModelWriter):
         rule = tr(
             "each token given the source “{source}” and the target tokens before it; ■ marks the end", source=source
         )
-        return score_tokens(found, self._token_text, self._token_text, source, rule)
+        return make_scored_text(found, self._token_text, self._token_text, source, rule)
 
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         return self._prompted_input(self.translator.prompt(text), self.tokenizer.target.encode(written))
@@ -512,16 +518,20 @@ class DocumentWriter(ModelWriter):
         self._joins = self.tokenizer.joins_spaces
         self.defaults = dict(GREEDY)
 
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         from engine.generation.answering import require_room, sample_answer
 
-        how, seed = make_sampling(settings, answer)
+        how, seed = make_sampling(settings, answer_index)
         prompt, most = self._make_prompt(text), int(settings["length"])
         require_room(self.model, prompt)
-        found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
+        found = sample_answer(
+            self.model, prompt, how, seed, text_vocab_size=self._size, most=most, alternatives=alternatives
+        )
         yield from answer_tokens(found, self._decoder(), lambda token: self._token_name(token, prompt))
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+    def answer_and_likeliest_others(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         from engine.generation.answering import beam_answers
         from engine.generation.surprise import answer_surprise
         from engine.tasks.samples import decode_with_marks
@@ -530,11 +540,11 @@ class DocumentWriter(ModelWriter):
         answer = self._encode_answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
-        first = FullAnswer(_normalise_marks(written), math.exp(-nats))
+        first = FullAnswer(_space_out_marks(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
-        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
+        found = beam_answers(self.model, prompt, text_vocab_size=self._size, most=most, beam=beam)
         ranked = [
-            FullAnswer(_normalise_marks(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
+            FullAnswer(_space_out_marks(decode_with_marks(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found
             if one.finished
         ]
@@ -557,7 +567,7 @@ class DocumentWriter(ModelWriter):
             "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END
         )
         text_of = lambda token: decoder.feed(token) if token < self._size else END
-        return score_tokens(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
+        return make_scored_text(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         found = super().attention(text, written, layer, head, which)
@@ -665,17 +675,19 @@ class ClassWriter(ModelWriter):
         self.classes = known if len(known) == n else tuple(str(i + 1) for i in range(n))
         self.defaults = dict(GREEDY)
 
-    def notice(self, text: str, settings: Settings) -> str:
+    def length_warning(self, text: str, settings: Settings) -> str:
         context = self.config.model.context_length
         longer = len(self.tokenizer.encode_with_unknown([text], 0)[0]) > context
         return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
 
-    def stream(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+    def stream(
+        self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
+    ) -> Iterator[AnswerToken]:
         first, *others = self._ranked_classes(text)
         rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
         yield AnswerToken(first.text, first.probability, None, rest)
 
-    def ranked_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+    def answer_and_likeliest_others(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         return tuple(self._ranked_classes(text)[: others + 1])
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
@@ -701,7 +713,7 @@ class ClassWriter(ModelWriter):
         return tuple(self.tokenizer.decode([token]) if token < size else MARK for token in ids.tolist())
 
 
-def _normalise_marks(written: str) -> str:
+def _space_out_marks(written: str) -> str:
     """Strip an answer's white space, and put a space on either side of its marks."""
     return _BARE.sub(f" {MARK} ", written).strip()
 
@@ -733,7 +745,7 @@ class WriterCache:
     def get(self, run: Path, which: str) -> ModelWriter:
         """Return the model of a run's checkpoint; blocks while it loads. Raises InputError as `load_writer`."""
         try:
-            return self._get(run, which)
+            return self._find_or_load(run, which)
         except OSError as error:
             raise InputError(
                 tr("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=reason(error))
@@ -741,9 +753,9 @@ class WriterCache:
         except InputError:
             if RunReader(run).status.state not in ("running", "paused", "handing-over"):
                 raise
-            return self._get(run, which)  # training may have replaced it with a newer checkpoint meanwhile
+            return self._find_or_load(run, which)  # training may have replaced it with a newer checkpoint meanwhile
 
-    def _get(self, run: Path, which: str) -> ModelWriter:
+    def _find_or_load(self, run: Path, which: str) -> ModelWriter:
         from engine.training.checkpoint import MANIFEST, find
 
         reader = RunReader(run)
@@ -756,12 +768,12 @@ class WriterCache:
         return found
 
 
-def best_finished_run(rows: Sequence["RunRow"]) -> Path | None:
+def best_or_newest_run(rows: Sequence["RunRow"]) -> Path | None:
     """Return the run of the lowest loss among those that are finished, without badges, and comparable with the newest.
 
     The newest run with a checkpoint if none is; None if no run has one. `rows` are as in `FolderSnapshot`.
     """
-    saved = [row for row in rows if row.saved is not None]
+    saved = [row for row in rows if row.last_checkpoint_step is not None]
     done = [row for row in saved if row.state == "finished" and row.scored]
     done = [row for row in done if not row.badges] or done
     kinds = {row.path: _comparison_key(row.path) for row in done[:CONSIDERED]}

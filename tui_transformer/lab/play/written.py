@@ -69,7 +69,7 @@ class ScoredText:
     rule: str  # what tokens were predicted from, in a sentence
 
     @property
-    def total(self) -> float:
+    def total_nats(self) -> float:
         return math.fsum(value for value in self.nats if value is not None)
 
     @property
@@ -77,13 +77,13 @@ class ScoredText:
         return sum(len(piece.text) for piece, value in zip(self.tokens, self.nats, strict=True) if value is not None)
 
     @property
-    def mean(self) -> float:
-        return self.total / max(1, self.characters)
+    def nats_per_character(self) -> float:
+        return self.total_nats / max(1, self.characters)
 
     @property
     def perplexity(self) -> float:
         """e to the mean over tokens; infinite where that overflows."""
-        mean = self.total / max(1, sum(value is not None for value in self.nats))
+        mean = self.total_nats / max(1, sum(value is not None for value in self.nats))
         return math.exp(mean) if mean < 700 else math.inf
 
     @property
@@ -92,11 +92,11 @@ class ScoredText:
         return tr(
             "{total:.2f} nats ({total2:.2f} bits) for {characters:,} characters · {mean:.3f} nats "
             "({mean2:.3f} bits) per character · perplexity {perplexity:.3g}",
-            total=self.total,
-            total2=self.total * bits,
+            total=self.total_nats,
+            total2=self.total_nats * bits,
             characters=self.characters,
-            mean=self.mean,
-            mean2=self.mean * bits,
+            mean=self.nats_per_character,
+            mean2=self.nats_per_character * bits,
             perplexity=self.perplexity,
         )
 
@@ -125,7 +125,7 @@ def token_label(text: str) -> str:
     return "".join(SIGNS.get(c, c) if c in SIGNS or clean(c) else HIDDEN for c in text) or HIDDEN
 
 
-def answers_text(answers: Sequence[FullAnswer]) -> str:
+def answer_probabilities_text(answers: Sequence[FullAnswer]) -> str:
     """`probability 0.83; then Arlow 0.10, Corvik 0.02`: an answer's, and the likeliest others. Not cleaned."""
     if not answers:
         return ""

@@ -45,9 +45,9 @@ class Pace:
             self._watched_steps += step - self._last[1]
         self._last = (clock, step) if moving else None
 
-    def seconds_left(self, steps: int, step: int, *, since: int = 0) -> float | None:
+    def seconds_left(self, steps: int, step: int, *, attempt_start_step: int = 0) -> float | None:
         """Return the seconds left, None while warming up; the attempt began at step `since`."""
-        recent = [record for record in self._records if record[0] > since]
+        recent = [record for record in self._records if record[0] > attempt_start_step]
         if len(recent) < WARM_UP:
             return None
         (from_step, from_second), (to_step, to_second) = recent[0], recent[-1]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.config.keys import flatten
 from engine.config.toml import MAX_BYTES, parse, read_toml
 from engine.runs.files import read_json
@@ -31,7 +31,7 @@ class RunFiles:
         self.run_record, self.status, self.summary = self._read(Run), self._read(Status), self._read(Summary)
         self.config: dict[str, Any] = {}  # by dotted key
         try:
-            self.config = config_table(run / CONFIG)
+            self.config = read_flat_config(run / CONFIG)
         except (InputError, RecursionError):
             self.damaged.append(CONFIG)
         self.model, self.data = self._read(ModelFacts), self._read(DataFacts)
@@ -65,10 +65,10 @@ class RunFiles:
 _HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
 
 
-def config_table(path: Path) -> dict[str, Any]:
+def read_flat_config(path: Path) -> dict[str, Any]:
     """Return the settings by dotted key; raises InputError if they cannot be read."""
     try:
-        raw = read_plain(path, MAX_BYTES)
+        raw = read_regular_file(path, MAX_BYTES)
     except OSError:
         return flatten(read_toml(path))  # says why
     if len(raw) > MAX_BYTES or b'"""' in raw or b"'''" in raw:
@@ -76,7 +76,7 @@ def config_table(path: Path) -> dict[str, Any]:
     sections = _HEADER.split(raw)
     names = [section.partition(b"]")[0][1:].decode("ascii", "replace") for section in sections[1:]]
     try:
-        tables = [_section(section) for section in sections]
+        tables = [_parse_flat_section(section) for section in sections]
     except InputError:
         return flatten(read_toml(path))
     above = {key.partition(".")[0] for key in tables[0]}
@@ -86,5 +86,5 @@ def config_table(path: Path) -> dict[str, Any]:
 
 
 @lru_cache(4096)
-def _section(raw: bytes) -> dict[str, Any]:
+def _parse_flat_section(raw: bytes) -> dict[str, Any]:
     return flatten(parse(raw, CONFIG))

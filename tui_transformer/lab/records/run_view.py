@@ -125,7 +125,7 @@ class RunRow:
         return min(1.0, self.step / self.steps) if self.steps > 0 else 0.0
 
     @property
-    def saved(self) -> int | None:
+    def last_checkpoint_step(self) -> int | None:
         """The step of its last checkpoint; None without one."""
         digits = self.checkpoint.rpartition("-")[2]
         return int(digits) if digits.isdecimal() and len(digits) < 16 else None
@@ -185,7 +185,7 @@ class RunFollower:
         self._metrics, self._pace = MetricsHistory(path, POINTS), Pace()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
-    def view(self, clock: float, row: RunRow, before: tuple[str, ...] = (), wait: float | None = None) -> RunView:
+    def view(self, clock: float, row: RunRow, runs_ahead: tuple[str, ...] = (), wait: float | None = None) -> RunView:
         """Return everything about a row's run, which waits for the runs `before` it."""
         reset, new = self._metrics.poll()
         if reset or new:
@@ -198,7 +198,7 @@ class RunFollower:
         task = asked.task
 
         def left(steps: int) -> float | None:
-            return self._pace.seconds_left(steps, row.step, since=since) if running else None
+            return self._pace.seconds_left(steps, row.step, attempt_start_step=since) if running else None
 
         sample_at = (row.step // asked.sample_every + 1) * asked.sample_every if asked.sample_every else row.steps
 
@@ -242,7 +242,7 @@ class RunFollower:
             continues=task is None or task.continues,
             events=self._cached("events", "events.jsonl", _events, ()),
             log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
-            runs_ahead=before,
+            runs_ahead=runs_ahead,
             wait=wait,
             problems=tuple(problems),
         )
@@ -279,7 +279,7 @@ class RunFollower:
             rates = ()
         every = config.evaluation.sample_every
         settings = tuple((key, value) for key, (_, value) in diff(RunConfig(), config).items())
-        rest = (config.log.every, settings, config.unit)
+        rest = (config.log.every, settings, config.english_loss_unit)
         return RequestedSettings(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
 
 

@@ -11,7 +11,7 @@ from tui_transformer.lab.records.badges import badge, is_warning, worst_first
 from tui_transformer.lab.records.run_files import RunFiles
 
 
-def why_not_seen(name: str, badges: Iterable[str]) -> str:
+def why_cannot_be_acknowledged(name: str, badges: Iterable[str]) -> str:
     """Return why none of a run's badges can be acknowledged; "" if one can."""
     names = worst_first(badges)
     if any(map(is_warning, names)):
@@ -29,7 +29,7 @@ def toggle_seen(run: Path, badges: Iterable[str]) -> str:
     """
     warnings = [name for name in worst_first(badges) if is_warning(name)]
     if not warnings:
-        raise InputError(why_not_seen(run.name, badges))
+        raise InputError(why_cannot_be_acknowledged(run.name, badges))
     words = comma_separated(badge(name).word for name in warnings)
     if set(warnings) <= set(RunReader(run).notes.seen):
         write_notes(run, unsee=warnings)
@@ -38,7 +38,7 @@ def toggle_seen(run: Path, badges: Iterable[str]) -> str:
     return tr("{name}: {badges} marked as seen; press again to undo", name=run.name, badges=words)
 
 
-def find_warnings(reader: RunReader, texts: Iterable[str]) -> list[str]:
+def parse_warning_names(reader: RunReader, texts: Iterable[str]) -> list[str]:
     """Return the warnings of a run that are meant, each by its name or its word; `InputError`: it has no such one."""
     found, badges = [], RunFiles(reader.path).badges
     for text in texts:
@@ -49,6 +49,6 @@ def find_warnings(reader: RunReader, texts: Iterable[str]) -> list[str]:
             message = tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
             raise InputError(message)
         if not is_warning(meant):
-            raise InputError(why_not_seen(reader.name, [meant]))
+            raise InputError(why_cannot_be_acknowledged(reader.name, [meant]))
         found.append(meant)
     return found

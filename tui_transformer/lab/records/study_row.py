@@ -89,12 +89,12 @@ def study_rows(runs_dir: Path, rows: Sequence[RunRow], totals: "RunTotals", now:
         variants = list(dict.fromkeys(run.study.variant for run in runs))
         ordered = tuple(sorted(runs, key=lambda run: (variants.index(run.study.variant), run.study.seed)))
         path = runs_dir / f"{name}{SUFFIX}"
-        total = max(len(runs), totals.total(path))
-        made.append(StudyRow(path, ordered, total, *_pace(ordered, total, now)))
+        total = max(len(runs), totals.planned_runs(path))
+        made.append(StudyRow(path, ordered, total, *_eta_and_runs_per_hour(ordered, total, now)))
     return tuple(made)
 
 
-def _pace(runs: Sequence[RunRow], total: int, now: float) -> tuple[float | None, float | None]:
+def _eta_and_runs_per_hour(runs: Sequence[RunRow], total: int, now: float) -> tuple[float | None, float | None]:
     """Seconds left, and runs an hour: by what a finished run took, or what the live ones seem to take; None if none
     trains.
     """
@@ -132,14 +132,14 @@ class RunTotals:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Stamp, int]] = {}
 
-    def total(self, path: Path) -> int:
+    def planned_runs(self, path: Path) -> int:
         now = stamp(path)
         if path not in self._known or self._known[path][0] != now:
-            self._known[path] = now, _total(path)
+            self._known[path] = now, _count_planned_runs(path)
         return self._known[path][1]
 
 
-def _total(path: Path) -> int:
+def _count_planned_runs(path: Path) -> int:
     try:
         check_name(path.name.removesuffix(SUFFIX))  # it comes from a run's file, and must not lead out of the folder
         study = read_study(path)

@@ -38,7 +38,7 @@ class ReportContext:
         return tuple(run for standing in self.results for run in standing.runs)
 
     @property
-    def several(self) -> bool:
+    def has_several_variants(self) -> bool:
         return len(self.results) > 1
 
     @cached_property
@@ -99,7 +99,7 @@ class ReportContext:
     def names(self, standings: Iterable[VariantResult]) -> str:
         return self.language.join_list(map(self.name, standings))
 
-    def heads(self, *keys: str) -> tuple[str, ...]:
+    def table_headings(self, *keys: str) -> tuple[str, ...]:
         """Return a table's headings; a measure without a phrase is headed by its name."""
         phrases, word = self.language.phrases, self.language.translate
         return tuple(
@@ -111,7 +111,7 @@ def read_context(
     entries: Sequence[RunEntry],
     studies: Mapping[str, RequestedStudy],
     language: Language,
-    drawn: Language,
+    picture_language: Language,
     pinned: Path | None = None,
 ) -> ReportContext:
     """Read all that a report says about one or more runs.
@@ -121,7 +121,9 @@ def read_context(
     if pinned is None and len(entries) > 1 and not studies:
         pinned = entries[0].path
     standings = VariantEvaluator().evaluate(Grouping().group(entries), studies, pinned)
-    return ReportContext(standings, studies, MetricsReader().read([entry.path for entry in entries]), language, drawn)
+    return ReportContext(
+        standings, studies, MetricsReader().read([entry.path for entry in entries]), language, picture_language
+    )
 
 
 # Names without their folders: a report does not reveal where its author keeps things.
@@ -131,10 +133,10 @@ _QUOTED_PATH = re.compile(r"""(?<=["'])(?:~|[A-Za-z]:)?[\\/][^"'\n]*(?=["'])""")
 
 
 def corpus_name(run: RunEntry) -> str:
-    return base_name(run.corpus)
+    return shorten_absolute_paths(run.corpus)
 
 
-def base_name(path: str) -> str:
+def shorten_absolute_paths(path: str) -> str:
     """Reduce absolute paths, also comma-separated ones, to their last part; keep anything else."""
 
     def last(part: str) -> str:
@@ -155,12 +157,12 @@ def portable_command(command: str) -> str:
     for word in words:
         option, equals, value = word.partition("=")
         if option not in _LEFT_OUT:
-            kept.append(f"{option}={base_name(value)}" if equals else base_name(word))
+            kept.append(f"{option}={shorten_absolute_paths(value)}" if equals else shorten_absolute_paths(word))
         elif not equals:
             next(words, None)
     return shlex.join(kept)
 
 
-def without_folders(text: str) -> str:
+def shorten_quoted_paths(text: str) -> str:
     """A TOML file with quoted absolute paths cut to names."""
-    return _QUOTED_PATH.sub(lambda found: base_name(found[0]), clean(text))
+    return _QUOTED_PATH.sub(lambda found: shorten_absolute_paths(found[0]), clean(text))

@@ -13,7 +13,7 @@ NONE = "–"
 _HYPHEN = re.compile(r"(?<![\w.\-])-(?=\d+\.\d)")
 
 
-def typeset(text: str) -> str:
+def typeset_numbers(text: str) -> str:
     """Text whose decimal numbers have a minus, not a hyphen, and whose lines never break at a ±."""
     return _HYPHEN.sub("\u2212", text).replace(" ± ", "\u00a0±\u00a0")
 

@@ -14,7 +14,7 @@ from tui_transformer.lab.escaping import (
     markdown_prose,
     markdown_text,
 )
-from tui_transformer.lab.reports.document import Document, Figure, Table, TableCell, typeset
+from tui_transformer.lab.reports.document import Document, Figure, Table, TableCell, typeset_numbers
 from tui_transformer.lab.reports.figures.style import PNG, SVG, Image, image_files
 from tui_transformer.lab.template import Filters, render_template
 
@@ -55,7 +55,7 @@ def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes
 
 
 def inline(text: str) -> str:
-    return markdown_prose(typeset(text))
+    return markdown_prose(typeset_numbers(text))
 
 
 def _strong(words: str) -> str:
@@ -78,7 +78,7 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
         "mathml": mathml,
         "picture": lambda figure: svg_of(images[figure.name][SVG], figure),
     }
-    escaped = lambda text: escape(typeset(clean_line(text)))
+    escaped = lambda text: escape(typeset_numbers(clean_line(text)))
     page = render_template("reports", "report.html.j2", escaped, filters, document=document)
     return {"report.html": page.encode("utf-8")}
 
@@ -115,7 +115,7 @@ def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     chinese = document.language.startswith("zh")
     writer = _Writer(chinese=chinese)
     filters: Filters = {"plain": clean_line, "code": writer.code, "listing": writer.listing, "cell": writer.cell}
-    given = {"document": document, "chinese": chinese, "layout": _layout}
+    given = {"document": document, "chinese": chinese, "layout": _latex_table_layout}
     page = render_template("reports", "report.tex.j2", writer.text, filters, BRACKETS, **given)
     return {"report.tex": page.encode("utf-8")} | image_files(images)
 
@@ -125,7 +125,7 @@ class _Writer:
         self.chinese = chinese
 
     def text(self, found: str) -> str:
-        return "".join(map(self._letter, typeset(clean_line(found))))
+        return "".join(map(self._letter, typeset_numbers(clean_line(found))))
 
     def _letter(self, character: str) -> str:
         if self.chinese and _IDEOGRAPHS.match(character):
@@ -162,7 +162,7 @@ class _Writer:
         return rf"\textbf{{{inner}}}" if cell.strong and inner else inner
 
 
-def _layout(found: Table) -> tuple[str, str, list[bool]]:
+def _latex_table_layout(found: Table) -> tuple[str, str, list[bool]]:
     """A table's font size, its columns, and which of these are paragraphs.
 
     If a row does not fit, each column wider than its fair share becomes a paragraph; paragraphs share the

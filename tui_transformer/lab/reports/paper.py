@@ -123,7 +123,7 @@ def references() -> Mapping[str, str]:
     return {key: str(text) for key, text in _read_toml("references.toml").items()}
 
 
-def citations(text: str) -> list[str]:
+def split_citations(text: str) -> list[str]:
     """Split a row's citation into papers."""
     return [part for part in text.split("; ") if part]
 
@@ -189,14 +189,14 @@ def _introduction(context: ReportContext, config: RunConfig, package: Package) -
     yield Heading(own.phrase("section.goals"), 2)
     parameters = f"{run.parameters:,}" if run.parameters is not None else "?"
     goals = (
-        own.phrase("goal.size", kind=_kind(context, config), parameters=parameters),
+        own.phrase("goal.size", kind=_architecture_name(context, config), parameters=parameters),
         own.phrase("goal.run", corpus=context.language.join_list(context.corpora), steps=f"{config.train.steps:,}"),
         own.phrase("goal.repeat", seed=config.seed),
     )
     yield Bullets(tuple((goal,) for goal in goals))
 
 
-def _kind(context: ReportContext, config: RunConfig) -> str:
+def _architecture_name(context: ReportContext, config: RunConfig) -> str:
     return context.phrase(f"model.{config.model.architecture}")
 
 
@@ -204,8 +204,8 @@ def _chosen(config: RunConfig) -> dict[str, list[str]]:
     """The schemes that a run uses, by setting."""
     m, o = config.model, config.optimizer
     return {
-        "model.position": m.positions,
-        "model.attention": m.attentions,
+        "model.position": m.distinct_positions,
+        "model.attention": m.distinct_attentions,
         "model.norm": [m.norm],
         "model.activation": [m.activation],
         "optimizer.kind": [o.kind],
@@ -285,14 +285,14 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     if m.architecture == "encoder-decoder":
         yield from _two_stacks(context, own)
     yield Heading(own.phrase("section.positions"), 2)
-    for name in m.positions:
+    for name in m.distinct_positions:
         yield own.prose_paragraph(f"position.{name}")
     yield from found.by_layer_kind("position", kinds)
-    yield from _listed("model.position", m.positions)
+    yield from _pseudocode_listings("model.position", m.distinct_positions)
     yield Heading(own.phrase("section.feed-forward"), 2)
     yield own.prose_paragraph("feed-forward.1")
-    yield from found.named("feed-forward")
-    yield from _listed("model.activation", [m.activation])
+    yield from found.of_kinds("feed-forward")
+    yield from _pseudocode_listings("model.activation", [m.activation])
     yield Heading(own.phrase("section.residual"), 2)
     yield own.prose_paragraph("residual.1" if m.residual else "residual.none")
     yield own.prose_paragraph(f"norm.{m.norm}")
@@ -300,8 +300,8 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
         yield own.prose_paragraph(f"norm.{m.norm_placement}")
     if m.norm != "none" and m.final_norm:
         yield own.prose_paragraph("norm.final")
-    yield from found.named("norm", "layer")
-    yield from _listed("model.norm", [m.norm])
+    yield from found.of_kinds("norm", "layer")
+    yield from _pseudocode_listings("model.norm", [m.norm])
     if parts := active_parts(m):
         yield Heading(own.phrase("section.parts"), 2)
         for name, row in parts.items():
@@ -314,7 +314,7 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     yield Heading(own.phrase("section.loss"), 2)
     labelled = config.task.corpus == "labelled"
     yield own.prose_paragraph("loss.class" if labelled else "loss.1")
-    yield from found.named("loss")
+    yield from found.of_kinds("loss")
     if labelled:
         yield Listing(pseudocode()[NETWORK]["class"], own.phrase("section.loss"))
     if share := config.objective.label_smoothing:
@@ -324,7 +324,7 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
         yield Formula(context.bracketed(own.phrase(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
-        yield from _listed(key, [name])
+        yield from _pseudocode_listings(key, [name])
 
 
 def _two_stacks(context: ReportContext, own: PaperPhrases) -> Iterator[Block]:
@@ -339,7 +339,7 @@ def _two_stacks(context: ReportContext, own: PaperPhrases) -> Iterator[Block]:
         yield own.prose_paragraph("two.tags")
 
 
-def _listed(key: str, names: Iterable[str]) -> Iterator[Listing]:
+def _pseudocode_listings(key: str, names: Iterable[str]) -> Iterator[Listing]:
     for name in names:
         if name in pseudocode()[key]:
             yield Listing(pseudocode()[key][name], name)
@@ -362,7 +362,7 @@ class _Formulas:
         seen.add(context.phrase("formula.visible-source"))
         self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
 
-    def named(self, *kinds: str) -> Iterator[Formula]:
+    def of_kinds(self, *kinds: str) -> Iterator[Formula]:
         for kind in kinds:
             yield from self._by_kind[kind]
 
@@ -388,7 +388,7 @@ def _implementation(context: ReportContext, config: RunConfig, package: Package)
     yield Paragraph((own.phrase("framework", torch=torch.split("+")[0]),))
     yield Paragraph((own.phrase("settings"),))
     yield Heading(own.phrase("section.masks"), 2)
-    scored = any(ATTENTIONS[name].has_scores for name in m.attentions)
+    scored = any(ATTENTIONS[name].has_scores for name in m.distinct_attentions)
     if config.trains_on_rows:
         yield own.prose_paragraph(f"masks.{config.task.corpus}")
     else:
@@ -465,7 +465,7 @@ def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> 
     yield Heading(own.phrase("section.conclusion"))
     what = own.phrase(
         "conclusion.what",
-        kind=_kind(context, config),
+        kind=_architecture_name(context, config),
         layers=m.n_layers,
         heads=m.n_heads,
         d=m.d_model,
@@ -490,7 +490,7 @@ def cited_papers(text: str, config: RunConfig) -> list[str]:
     return sorted((paper for one, paper in known.items() if one in text or one in apart), key=str.casefold)
 
 
-def first_pictures(document: Document) -> Iterator[Figure]:
+def model_and_curve_figures(document: Document) -> Iterator[Figure]:
     """Yield the pictures that a package keeps among its results."""
     for found in document.figures:
         if found.name.startswith(("curves", "model")):

@@ -15,12 +15,12 @@ from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import load_report_language as language_of
 from tui_transformer.lab.reports.sections.closing import environment, limits, made_with, repeat
 from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
-from tui_transformer.lab.reports.sections.results import classes, probing, results, texts, training
+from tui_transformer.lab.reports.sections.results import confusion_tables, probing, results, texts, training
 from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
 ROOT = Path("reports")  # default folder for reports
 SECTIONS = (
-    *(runs, model, data, settings, training, results, probing, classes, texts),
+    *(runs, model, data, settings, training, results, probing, confusion_tables, texts),
     *(limits, environment, repeat, made_with),
 )
 
@@ -59,7 +59,7 @@ def report_document(context: ReportContext) -> Document:
     blocks += (block for section in SECTIONS for block in section(context))
     if context.studies:
         title = say("title.study", names=language.join_list(context.studies))
-    elif not context.several:
+    elif not context.has_several_variants:
         title = say("title.run", name=context.results[0].name)
     else:
         title = say("title.runs", names=language.join_list(s.name for s in context.results[:4]))

@@ -21,19 +21,19 @@ class ReportSelection:
     pinned: Path | None = None  # the baseline; None for the study's own
 
     @property
-    def name(self) -> str:
+    def coverage_text(self) -> str:
         if self.studies:
             return tr("the study {studies}", studies=CURRENT_LANGUAGE.join_list(self.studies))
         return self.entries[0].name if len(self.entries) == 1 else trn("{n} run", "{n} runs", len(self.entries))
 
     @property
-    def names(self) -> str:
+    def joined_run_names(self) -> str:
         names, more = [entry.name for entry in self.entries], len(self.entries) - MOST_NAMED
         return comma_separated(names[:MOST_NAMED] + ([tr("and {n} more", n=more)] if more > 0 else []))
 
 
 def select_runs(
-    look: FolderContents, selected: Sequence[Path], pinned: Path | None, at: RunEntry | None
+    look: FolderContents, selected: Sequence[Path], pinned: Path | None, under_cursor: RunEntry | None
 ) -> ReportSelection:
     """In the view by run: the selected ones, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
@@ -41,14 +41,14 @@ def select_runs(
     entries = [by_path[path] for path in dict.fromkeys(wanted) if path in by_path]
     if entries:
         return ReportSelection(tuple(entries), pinned=pinned)
-    return ReportSelection((at,) if at is not None else ())
+    return ReportSelection((under_cursor,) if under_cursor is not None else ())
 
 
 def select_variants(
     look: FolderContents,
     shown: Sequence[VariantResult],
     pinned: Path | None,
-    at: VariantResult | None,
+    under_cursor: VariantResult | None,
     selected: Sequence[Path] = (),
 ) -> ReportSelection:
     """In the view by variant: all runs of the selected variants, the baseline's first.
@@ -67,8 +67,14 @@ def select_variants(
         return _runs(runs, pinned)
     pin = next((entry for entry in (runs or look.entries) if entry.path == pinned), None)
     if runs:
-        at = taken[0]
-    study = pin.study.name if pin is not None and pin.study is not None else at.group.study if at is not None else ""
+        under_cursor = taken[0]
+    study = (
+        pin.study.name
+        if pin is not None and pin.study is not None
+        else under_cursor.group.study
+        if under_cursor is not None
+        else ""
+    )
     if study:
         return _whole(look, study, pinned)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
@@ -79,12 +85,12 @@ def other_selections(
     look: FolderContents,
     chosen: ReportSelection,
     pinned: Path | None,
-    at: Sequence[RunEntry],
+    under_cursor: Sequence[RunEntry],
     shown: Sequence[RunEntry],
 ) -> list[ReportSelection]:
     """What else a report can cover: what is under the cursor (`at`), its study, and all runs that are shown."""
-    studies = dict.fromkeys(run.study.name for run in at if run.study is not None)
-    offered = [_runs(at, pinned), *(_whole(look, name, pinned) for name in studies), _runs(shown, pinned)]
+    studies = dict.fromkeys(run.study.name for run in under_cursor if run.study is not None)
+    offered = [_runs(under_cursor, pinned), *(_whole(look, name, pinned) for name in studies), _runs(shown, pinned)]
     filled = [one for one in (*reversed(offered), chosen) if one.entries]
     by_runs = {(frozenset(run.path for run in one.entries), *one.studies): one for one in filled}
     return [one for one in by_runs.values() if one is not chosen][::-1]

@@ -45,7 +45,7 @@ class Workers:
         words = ["work", self.study, "--device", self.device, "--runs-dir", str(self.runs_dir.resolve())]
         words += ["--retry-failed"] if self.retry_failed else []
         words += [] if self.data_dir is None else ["--data-dir", str(self.data_dir.resolve())]
-        return shell_line(*words)
+        return remote_shell_command(*words)
 
     def file(self, name: str) -> Path:
         """A file about the workers, beside the study's."""
@@ -71,7 +71,7 @@ class Launcher:
     start: Callable[[Workers], LaunchResult]
 
 
-def shell_line(*words: str) -> str:
+def remote_shell_command(*words: str) -> str:
     """This program's command as a line for a shell on another machine that shares the disk; its texts are English."""
     carried = [f"{name}={os.environ[name]}" for name in CARRIED_VARIABLES if os.environ.get(name)]
     command = [*(["env", *carried] if carried else []), sys.executable, "-m", "tui_transformer", "--language", "en"]
@@ -153,7 +153,7 @@ def _start_slurm(workers: Workers) -> LaunchResult:
             count=workers.count,
         )
         raise InputError(f"{error}; {more}") from None
-    state, why = job_state(job)
+    state, why = job_state_and_reason(job)
     said = tr("Slurm array {job}: {state}", job=job, state=f"{state} ({why})" if why else state)
     log = str(workers.file(f"slurm-{job}_*.log"))
     return LaunchResult(said, (job,), log, f"squeue -j {job}", f"scancel {job}")
@@ -170,7 +170,7 @@ def submit_job(command: list[str], text: str | None = None) -> str:
         raise InputError(f"{error}; {hint}") from None
 
 
-def job_state(job: str) -> tuple[str, str]:
+def job_state_and_reason(job: str) -> tuple[str, str]:
     """A Slurm job's state and why it waits, in Slurm's words; `UNKNOWN` and why if squeue does not say."""
     try:
         lines = run_command("squeue", "-h", "-t", "all", "-j", job, "-o", "%T|%r").splitlines()
@@ -198,11 +198,11 @@ def pending_reason(name: str, patience: float) -> str:
 
 def _plan_ray(workers: Workers) -> str:
     where = repr(workers.options[0] if workers.options else "local")
-    options = f"max_retries=0, num_gpus={_gpus(workers)}"
+    options = f"max_retries=0, num_gpus={_gpus_per_worker(workers)}"
     return f"ray.init({where}); ray.remote({options}) × {workers.count}:\n{workers.shell_command}"
 
 
-def _gpus(workers: Workers) -> int:
+def _gpus_per_worker(workers: Workers) -> int:
     return 1 if workers.device.startswith("cuda") else 0
 
 
@@ -238,7 +238,9 @@ def _start_ray(workers: Workers) -> LaunchResult:
             worker.terminate()
         return worker.wait()
 
-    task = ray.remote(max_retries=0, num_gpus=_gpus(workers))(work)  # another worker claims what a lost one trained
+    task = ray.remote(max_retries=0, num_gpus=_gpus_per_worker(workers))(
+        work
+    )  # another worker claims what a lost one trained
     logs = [str(workers.file(f"ray-{i}.log")) for i in range(workers.count)]
     going = {task.remote(workers.shell_command, log): log for log in logs}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import english, tr
-from engine.base.plain_files import refuse_links
+from engine.base.plain_files import require_regular_files
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.runs.claims import Claim
@@ -36,7 +36,7 @@ POLL_INTERVAL = 0.05  # seconds between polls of a starting run
 NICENESS = 10  # niceness; costs nothing on an idle machine
 
 
-def enqueue(
+def create_queued_run(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: Mapping[str, object]
 ) -> Path:
     """Make a run directory that waits for a process to begin it.
@@ -56,7 +56,7 @@ def enqueue(
         config = capabilities.with_value(config, INIT_FROM, portable_init_from(reader, checkpoint, runs_dir))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, config, {"command": command} | places, state="queued")
-    writer.release()
+    writer.release_lock()
     return writer.path
 
 
@@ -93,7 +93,7 @@ def spawn(
     leaves the run when `claim` is no longer held.
     """
     folder = () if data_dir is None else ("--data-dir", str(data_dir.resolve()))
-    refuse_links(run)
+    require_regular_files(run)
     words = (verb, str(run.resolve()), "--device", device, *options, *folder)
     variables = claim.variables if claim else None
     process = start_detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
@@ -108,7 +108,7 @@ def spawn(
     return process
 
 
-def spawn_and_wait(
+def spawn_and_await_start(
     verb: str, reader: RunReader, *, device: str, data_dir: Path | None, ranks: int = 1, attached: bool = False
 ) -> "subprocess.Popen[bytes]":
     """Spawn the process that begins or resumes a run, and wait until training starts; `InputError` if it does not."""
@@ -121,7 +121,7 @@ def spawn_and_wait(
     return process
 
 
-def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: int) -> None:
+def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", last_attempt: int) -> None:
     """Wait until the process trains the run; `before` is its last attempt so far, 0 for a queued run.
 
     There is no time limit while the process lives: on a busy machine, several ranks may take minutes to start. Raises
@@ -130,7 +130,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
     while True:
         ended = process.poll() is not None
         status = reader.status
-        taken = status.attempt > before and _is_process_or_child(process.pid, status.pid)
+        taken = status.attempt > last_attempt and _is_process_or_child(process.pid, status.pid)
         if taken and status.state == "failed":
             raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(status.reason)))
         if taken and status.state not in ("queued", "starting"):
@@ -182,7 +182,7 @@ class TrainingThread:
         self._thread.join(timeout)
 
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
-        self.control.request(RunCommand.STOP, reason, signal=signal)
+        self.control.enqueue_command(RunCommand.STOP, reason, received_signal=signal)
 
     def hand_over(self, reason: str = english("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.

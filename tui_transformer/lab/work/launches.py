@@ -17,7 +17,7 @@ from engine.runs.commands import RunCommand, send
 from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import TrainingThread, enqueue, spawn_and_wait
+from tui_transformer.lab.work.launch import TrainingThread, create_queued_run, spawn_and_await_start
 from tui_transformer.lab.work.record import is_being_run, stop_file
 
 LaunchMode = Literal["thread", "process", "queue"]
@@ -51,10 +51,10 @@ class RunActions:
             self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
             device = self._device()
-            return queue.add(
+            return queue.add_to_device_queue(
                 config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
             )
-        run = enqueue(config, runs_dir=self.runs_dir, name=name, command=command)
+        run = create_queued_run(config, runs_dir=self.runs_dir, name=name, command=command)
         self._ranks[run] = ranks
         self._beginning.add(run)
         return run
@@ -185,7 +185,7 @@ class RunActions:
         attempts = reader.environment.attempts
         ranks = self._ranks.get(run) or (attempts[-1].ranks if attempts else None) or 1
         try:
-            process = spawn_and_wait(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
+            process = spawn_and_await_start(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
         finally:
             self._beginning.discard(run)
         return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)

@@ -18,7 +18,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord
 from engine.runs.scan import REST_INTERVAL, RunsScan
 from engine.runs.tail import newest_records, stamp
-from tui_transformer.lab.work.record import trained_seconds
+from tui_transformer.lab.work.record import finished_run_wall_seconds
 
 WRITTEN = (".lock", "log.txt", "metrics.jsonl", "events.jsonl", "samples.jsonl", "checkpoints")  # by whoever trains it
 END = 1 << 16  # bytes at the end of its metrics that hold a record
@@ -62,7 +62,7 @@ class QueuedRun:
         return self.state in LIVE_STATES
 
     @property
-    def pace(self) -> float | None:
+    def seconds_per_step(self) -> float | None:
         """Seconds a step so far."""
         return self.total_seconds / self.step if self.step > 0 and self.total_seconds > 0 else None
 
@@ -174,12 +174,16 @@ class DeviceQueue:
         """How to estimate the seconds that a run still needs."""
         paces: dict[str, list[float]] = {}
         for entry in self._scan.runs:
-            if entry.device == self.device and entry.pace is not None:
-                paces.setdefault(entry.preset, []).append(entry.pace)
+            if entry.device == self.device and entry.seconds_per_step is not None:
+                paces.setdefault(entry.preset, []).append(entry.seconds_per_step)
         everything = [pace for found in paces.values() for pace in found]
 
         def left(entry: QueuedRun) -> float | None:
-            found = [entry.pace] if entry.pace is not None else paces.get(entry.preset) or everything
+            found = (
+                [entry.seconds_per_step]
+                if entry.seconds_per_step is not None
+                else paces.get(entry.preset) or everything
+            )
             return median(found) * max(0, entry.steps - entry.step) if found else None
 
         return left
@@ -202,7 +206,7 @@ def _read_run(run: Path) -> QueuedRun:
         device="" if run.is_symlink() else status.device,  # the target of a link is counted in its own folder
         since=((stamp(run / "status.json") or (0,))[0], born.created + run.name),
         seconds=seconds,
-        total_seconds=(trained_seconds(run) if state == "finished" else None) or seconds,
+        total_seconds=(finished_run_wall_seconds(run) if state == "finished" else None) or seconds,
         step=status.step,
         steps=status.steps,
         preset=born.preset or "",

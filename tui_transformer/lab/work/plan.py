@@ -63,13 +63,15 @@ class Plan(Record):
         while waiting:
             at = next((i for i, standing in enumerate(waiting) if ready(standing) <= free[0]), None)
             standing = waiting.pop(at if at is not None else waiting.index(min(waiting, key=ready)))
-            left = self.prices[standing.cell.kind].seconds * (1.0 - standing.share)
+            left = self.prices[standing.cell.name_without_seed].seconds * (1.0 - standing.share)
             ends[standing.cell.name] = max(free[0], ready(standing)) + left
             heapq.heapreplace(free, ends[standing.cell.name])
         return max(free)
 
     def disk_for(self, standings: Iterable[CellStatus]) -> int:
-        return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
+        return sum(
+            self.prices[standing.cell.name_without_seed].disk for standing in standings if standing.state != "finished"
+        )
 
 
 def disk_bytes(config: RunConfig, parameters: int) -> int:
@@ -82,11 +84,11 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
     return int(kept * BYTES * parameters + lines * RECORD + OTHER_BYTES)
 
 
-def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
+def evaluation_cost_in_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
     """Return the cost of a resolved config's evaluations, in training steps of so many tokens."""
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
-    read = validation_tokens * (1.0 if config.trains_on_rows else config.window_targets / config.stride)
+    read = validation_tokens * (1.0 if config.trains_on_rows else config.window_targets / config.evaluation_stride)
     return times * read * SCORING / step_tokens
 
 
@@ -95,34 +97,41 @@ def useful_threads(configs: Sequence[tuple[RunConfig, int]]) -> int:
     operations = []
     for config, vocabulary in configs:
         tokens = config.train.batch_tokens or config.train.batch_size * config.window_targets
-        operations.append(tokens * size.flops_per_token(config.model, vocabulary, config.train.batch_size))
+        operations.append(tokens * size.training_flops_per_token(config.model, vocabulary, config.train.batch_size))
     return max(1, int(min(operations) / WORTH_A_THREAD))
 
 
 def jobs_and_threads(
-    cells: int, *, cores: int, memory: int, needed: int, worth: int, jobs: int | None = None, threads: int | None = None
+    cells: int,
+    *,
+    cores: int,
+    free_memory: int,
+    memory_per_cell: int,
+    threads_worth_using: int,
+    jobs: int | None = None,
+    threads: int | None = None,
 ) -> tuple[int, int]:
     """How many cells at a time on a CPU, and threads for each: another run gains more than another thread.
 
     `memory` is free bytes, `needed` those of one cell, `worth` the threads that its model can use; `jobs`
     and `threads` are as asked for. Raises InputError for more cells at a time than memory has room for.
     """
-    room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
+    room, jobs = max(1, free_memory // memory_per_cell), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
         text = tr(
             "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
             "free; --jobs {room} fits",
             jobs=jobs,
-            needed=jobs * needed / 1e9,
-            free=memory / 1e9,
+            needed=jobs * memory_per_cell / 1e9,
+            free=free_memory / 1e9,
             room=room,
         )
         raise InputError(text)
     jobs = jobs or max(1, min(cores // (threads or 1), cells, room))
-    return jobs, threads or max(1, min(cores // jobs, worth))
+    return jobs, threads or max(1, min(cores // jobs, threads_worth_using))
 
 
-def measure_plan(
+def make_plan_in_subprocess(
     study: Study,
     *,
     device: str,
@@ -150,7 +159,7 @@ def measure_plan(
     return Plan.read(json.loads(done.stdout.splitlines()[-1]))
 
 
-def make_plan(
+def time_steps_and_plan(
     study: Study,
     *,
     device: str,
@@ -160,7 +169,7 @@ def make_plan(
     known: Plan,
     data_dir: Path | None,
 ) -> Plan:
-    """Plan in this process, which loads torch and times steps; arguments as for `measure_plan`."""
+    """Plan in this process, which loads torch and times steps; arguments as for `make_plan_in_subprocess`."""
     import psutil
     import torch
 
@@ -181,13 +190,13 @@ def make_plan(
     devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
-    kinds = {cell.name: cell.kind for cell in first}
-    configs = {cell.kind: cell.config for cell in first}
+    kinds = {cell.name: cell.name_without_seed for cell in first}
+    configs = {cell.name_without_seed: cell.config for cell in first}
     where = tr("study '{name}', variant", name=study.name)
     tasks: dict[str, Task] = {}
     made: dict[str, Task] = {}
     for cell in first:
-        name, config = cell.kind, cell.config
+        name, config = cell.name_without_seed, cell.config
         parent = kinds.get(cell.parent_cell, "")
         given = tasks[parent].tokenizer if parent else None
         said = json.dumps([config.data.model_dump(mode="json"), config.task.name, config.model.context_length])
@@ -208,7 +217,13 @@ def make_plan(
         memory = int(psutil.virtual_memory().available)
         worth, cores = useful_threads(sized), default_threads()
         jobs, threads = jobs_and_threads(
-            cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
+            cells,
+            cores=cores,
+            free_memory=memory,
+            memory_per_cell=needed,
+            threads_worth_using=worth,
+            jobs=jobs,
+            threads=fixed,
         )
     else:
         jobs = jobs or min(len(devices), cells)
@@ -226,7 +241,7 @@ def make_plan(
             cost = step_cost(config, build_network(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = cost.targets if config.trains_on_rows else windows
-            scored = evaluation_steps(config, step_tokens, tasks[name].n_predicted("validation"))
+            scored = evaluation_cost_in_steps(config, step_tokens, tasks[name].n_predicted("validation"))
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
         steps, disk = config.train.steps, disk_bytes(config, parameters)
         prices[name] = RunCost(

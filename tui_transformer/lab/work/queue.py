@@ -28,7 +28,7 @@ from engine.runs.reader import RunReader
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.work.launch import enqueue, spawn, start_detached
+from tui_transformer.lab.work.launch import create_queued_run, spawn, start_detached
 from tui_transformer.lab.work.line import DeviceQueue, QueuedRun, choose_next, queue_file
 from tui_transformer.lab.work.logs import last_log_line
 
@@ -37,12 +37,12 @@ MAX_IDLE_TURNS = 3  # turns without a step after which a run leaves the queue
 GRACE = 120.0  # seconds for a run to save a checkpoint at the end of its turn
 
 
-def add(
+def add_to_device_queue(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
 ) -> Path:
-    """Put a run at the end of its owner's line for a device; see `launch.enqueue`."""
+    """Put a run at the end of its owner's line for a device; see `launch.create_queued_run`."""
     place = QueuePlace(device=device, data_dir=None if data_dir is None else str(data_dir.resolve()))
-    return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
+    return create_queued_run(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
 
 
 def start_verb(reader: RunReader) -> Literal["begin", "resume"]:
@@ -77,19 +77,19 @@ def ensure_runner(queued: Path, device: str) -> None:
 def train_queued(
     runs_dir: Path,
     device: str,
-    said: Callable[[str], None],
+    report: Callable[[str], None],
     *,
-    limit: float | None = None,
+    turn_limit: float | None = None,
     stay: bool = False,
     time_is_up: Callable[[], bool] = lambda: False,
 ) -> int:
     """Train the runs queued for a device until none is left, or for ever if told to `stay`; return how many there were.
     When time is up, the run in training is stopped with a checkpoint and goes back to the queue.
 
-    At the end of a turn of `limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
+    After a turn of `turn_limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
     """
     lock, begun = _lock(runs_dir, device), set[Path]()
-    runner = QueueRunner(runs_dir, device, said, limit, time_is_up)
+    runner = QueueRunner(runs_dir, device, report, turn_limit, time_is_up)
     while True:
         try:
             lock.acquire()
@@ -104,13 +104,13 @@ def train_queued(
             raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
         try:
             with suppress(OSError):  # only estimates read it
-                write_json(queue_file(runs_dir, device, "json"), {"schema": SCHEMA, "limit": limit})
+                write_json(queue_file(runs_dir, device, "json"), {"schema": SCHEMA, "limit": turn_limit})
             while not time_is_up() and (stay or runner.next() is not None):
                 runner.wait_until_free()
                 if time_is_up():
                     break
                 if (found := runner.next()) is not None:  # some may have been removed meanwhile
-                    begun |= {found.path} if runner.train(found) else set()
+                    begun |= {found.path} if runner.try_to_train(found) else set()
                 elif stay:
                     time.sleep(POLL_INTERVAL)
         finally:
@@ -160,7 +160,7 @@ class QueueRunner:
             for path in stopped - {entry.path for entry in others}:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
-                    self._requeue(path, "queued", self._turn_over_reason)
+                    self._end_turn(path, "queued", self._turn_over_reason)
             if not others or (self.time_is_up() and not stopped):
                 return
             first = others[0]
@@ -174,7 +174,7 @@ class QueueRunner:
                     send(first.path, RunCommand.STOP)
             time.sleep(POLL_INTERVAL)
 
-    def train(self, entry: QueuedRun) -> bool:
+    def try_to_train(self, entry: QueuedRun) -> bool:
         """Train a run until it ends or its turn does; return whether it was begun."""
         reader = RunReader(entry.path)
         place = reader.run.queue or QueuePlace()
@@ -187,7 +187,9 @@ class QueueRunner:
             if claim is None:
                 raise InputError(english("another process has claimed it"))
             process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim)
-            over = _wait_for_turn(process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up)
+            over = _wait_and_terminate_at_limit(
+                process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up
+            )
             reason = last_log_line(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
             reason = str(error)
@@ -197,14 +199,14 @@ class QueueRunner:
         if over and reader.state in ("queued", "interrupted", "lost"):
             if self.time_is_up():
                 text = english("the queue ran out of time; the run resumes at its next turn")
-                self._requeue(reader.path, "queued", text)
+                self._end_turn(reader.path, "queued", text)
                 return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle
             if idle < MAX_IDLE_TURNS:
-                self._requeue(reader.path, "queued", self._turn_over_reason)
+                self._end_turn(reader.path, "queued", self._turn_over_reason)
             else:
-                self._requeue(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
+                self._end_turn(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
             return True
         if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
@@ -219,7 +221,7 @@ class QueueRunner:
         self._left |= {one.path: one.since for one in self._line.waiting if one.path == reader.path}
         return False
 
-    def _requeue(self, path: Path, state: str, reason: str) -> None:
+    def _end_turn(self, path: Path, state: str, reason: str) -> None:
         """Put a run whose turn is over at the end of its owner's line, or out of it."""
         try:
             writer = RunWriter(path, launch="process")
@@ -234,7 +236,7 @@ class QueueRunner:
         return english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
 
 
-def _wait_for_turn(
+def _wait_and_terminate_at_limit(
     process: "subprocess.Popen[bytes]",
     claim: Claim,
     limit: float | None,

@@ -270,7 +270,7 @@ def cell_statuses(cells: "Sequence[StudyCell]", paths: Mapping[str, Path]) -> li
     return list(found.values())
 
 
-def trained_seconds(path: Path) -> float | None:
+def finished_run_wall_seconds(path: Path) -> float | None:
     """A finished run's wall seconds, evaluations included; None if unknown."""
     turns = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
     if [event.event for event in turns] != ["started", "finished"]:  # it was interrupted in between

@@ -27,7 +27,7 @@ from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
-from tui_transformer.lab.work.launch import enqueue, spawn
+from tui_transformer.lab.work.launch import create_queued_run, spawn
 from tui_transformer.lab.work.logs import last_log_line
 from tui_transformer.lab.work.record import CellStatus, Verb, cell_status, cell_statuses, stop_file, study_file
 from tui_transformer.lab.work.study import StudyCell
@@ -183,7 +183,7 @@ class Runner:
                     following = self._claim_next()
                     if following is None:
                         break
-                    self._running.append(self._begin(*following))
+                    self._running.append(self._spawn_or_release_claim(*following))
                 self._stop.wait(POLL_INTERVAL) if not self._stop.is_set() else time.sleep(POLL_INTERVAL)
                 self._poll()
             self._require_folder()
@@ -257,7 +257,7 @@ class Runner:
             )
             raise MachineFault(text)
 
-    def _begin(self, before: CellStatus, claim: Claim) -> RunningCell:
+    def _spawn_or_release_claim(self, before: CellStatus, claim: Claim) -> RunningCell:
         try:
             return self._spawn_cell(before, claim)
         except BaseException:
@@ -281,7 +281,9 @@ class Runner:
                 _, checkpoint = split_init_from(asked)
                 config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.parent_cell].name}@{checkpoint}")
             try:
-                path = enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
+                path = create_queued_run(
+                    config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place
+                )
             except OSError as error:
                 text = tr("cannot write run '{name}' in {runs_dir}", name=cell.name, runs_dir=self.runs_dir)
                 raise write_error(text, error) from None

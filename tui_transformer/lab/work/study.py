@@ -24,7 +24,7 @@ from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config import Tables, presets
 from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key_message
-from engine.config.measures import MEASURES, family
+from engine.config.measures import MEASURES, name_without_band
 from engine.config.schema import RunConfig
 from engine.config.toml import read_toml, short_repr, validate
 from engine.runs.lineage import INIT_FROM, split_init_from
@@ -38,7 +38,7 @@ LONG_SECONDS = 3600.0  # seconds
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
-EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
+EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.is_compared)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
 
 
@@ -106,7 +106,7 @@ class StudyCell:
     parent_cell: str = ""  # the name of the cell whose weights it starts with; "" for fresh weights
 
     @property
-    def kind(self) -> str:
+    def name_without_seed(self) -> str:
         """What the cells of all seeds share: the variant, followed by an earlier stage's name."""
         return f"{self.variant}.{self.stage}" if self.stage else self.variant
 
@@ -128,7 +128,7 @@ class StudyCell:
             if key == INIT_FROM and self.parent_cell:  # the other cell's run may be renamed by now
                 return ran is not None and str(ran).rpartition("@")[2] == str(asked).rpartition("@")[2]
             if key == "evaluation.stride":  # at most what a window predicts
-                return bool(ran == self.config.stride)
+                return bool(ran == self.config.evaluation_stride)
             return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
 
         return {key: change for key, change in diff(ran, self.config).items() if not may_be_resolved(key, *change)}
@@ -187,7 +187,7 @@ class Study:
                 hint=hint,
             )
             raise InputError(text)
-        if self.primary and family(self.primary) not in EXPECTABLE:
+        if self.primary and name_without_band(self.primary) not in EXPECTABLE:
             hint = did_you_mean(self.primary, EXPECTABLE) or measures
             text = tr(
                 "{where}: primary = {primary} is neither a score nor a probe{hint}",
@@ -331,7 +331,7 @@ class Study:
             stages = stage_chain(self.stages, variant.stages)
             configs[variant.name] = [(stage, variant_config(self, variant, stage)) for stage in stages]
         for name, made in configs.items():
-            other = asked.setdefault(settings_of(config for _, config in made), name)
+            other = asked.setdefault(settings_identity_key(config for _, config in made), name)
             if other != name:
                 text = tr(
                     "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
@@ -562,7 +562,7 @@ def merge_tables(tables: Iterable[Tables]) -> Tables:
     return reduce(presets.merge, tables, {})
 
 
-def settings_of(configs: Iterable[RunConfig]) -> str:
+def settings_identity_key(configs: Iterable[RunConfig]) -> str:
     """Return the settings of a variant's stages, without seed and bookkeeping: equal for equal runs."""
     flat = [flatten(config.dump()) for config in configs]
     kept = [{k: v for k, v in one.items() if k != "seed" and not is_bookkeeping(k)} for one in flat]

@@ -38,7 +38,7 @@ def objects_of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 async def run_process(
-    command: list[str], *, stays: bool = False, hears: Callable[[str], None] = lambda line: None
+    command: list[str], *, survives_cancellation: bool = False, on_error_line: Callable[[str], None] = lambda line: None
 ) -> tuple[int, list[str], str]:
     """Return a process's exit code, its stdout lines, and the last line of its complaint.
 
@@ -52,12 +52,12 @@ async def run_process(
     )
     try:
         process = await asyncio.shield(starting)
-        hear = lambda line: hears(told(line))
+        hear = lambda line: on_error_line(told(line))
         out, complaints = await asyncio.gather(_read_lines(process.stdout), _read_lines(process.stderr, hear))
         await process.wait()
     except asyncio.CancelledError:
         process = await starting  # it may have started by now
-        if process.returncode is None and not stays:
+        if process.returncode is None and not survives_cancellation:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -66,12 +66,12 @@ async def run_process(
 
 
 async def _read_lines(
-    stream: asyncio.StreamReader | None, hears: Callable[[str], None] = lambda line: None
+    stream: asyncio.StreamReader | None, on_line: Callable[[str], None] = lambda line: None
 ) -> list[str]:
     found = []
     while stream is not None and (line := await stream.readline()):
         found.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-        hears(found[-1])
+        on_line(found[-1])
     return found
 
 
@@ -103,7 +103,7 @@ async def start_study(study: Study, target: LaunchTarget, plan: Plan | None = No
     """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
     sentence.
     """
-    if not objects_of_kind("study", await run_ablate(study, target, "--detach", plan, stays=True)):
+    if not objects_of_kind("study", await run_ablate(study, target, "--detach", plan, survives_cancellation=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
             tr(
@@ -121,17 +121,17 @@ async def start_study(study: Study, target: LaunchTarget, plan: Plan | None = No
 
 
 async def run_ablate(
-    study: Study, target: LaunchTarget, option: str, plan: Plan | None = None, *, stays: bool = False
+    study: Study, target: LaunchTarget, option: str, plan: Plan | None = None, *, survives_cancellation: bool = False
 ) -> list[str]:
     path, left = _temporary_file(study.to_toml(), SUFFIX), False
     planned = [_temporary_file(json.dumps(plan.dump()), ".json")] if plan is not None else []
     words = [*target.ablate_command(path), option, *(word for file in planned for word in ("--plan", str(file)))]
     try:
-        code, lines, complaint = await run_process(words, stays=stays)
+        code, lines, complaint = await run_process(words, survives_cancellation=survives_cancellation)
     except OSError as error:
         raise process_start_error(error) from None
     except asyncio.CancelledError:
-        left = stays  # the process still has to read it
+        left = survives_cancellation  # the process still has to read it
         raise
     finally:
         for file in () if left else (path, *planned):

@@ -24,7 +24,7 @@ from tui_transformer.lab.analysis.charts.overlay import (
     distance_chart,
     draw_overlay,
     loss_chart,
-    probes_of,
+    probes_scored_by_distance,
     shading_notes,
 )
 from tui_transformer.lab.analysis.colours import LETTERS
@@ -196,7 +196,7 @@ class CompareCharts(Horizontal):
         return self.wide and not self.zoomed
 
     @property
-    def views(self) -> tuple[str, ...]:
+    def visible_views(self) -> tuple[str, ...]:
         return (CURVES, self.right_view) if self.shows_both else (self.single,)
 
     def show(self, drawn: ChartedRuns | None) -> None:
@@ -204,9 +204,9 @@ class CompareCharts(Horizontal):
         self.set_class(drawn is not None, "-drawn")
         if drawn is None:
             return
-        right = next((name for name in self.views if name != CURVES), "")
+        right = next((name for name in self.visible_views if name != CURVES), "")
         for name, chart, other in (
-            (CURVES if CURVES in self.views else "", self._curves, self._difference),
+            (CURVES if CURVES in self.visible_views else "", self._curves, self._difference),
             (right, self._difference, self._curves),
         ):
             if not name and chart.has_focus:  # what is about to close cannot keep the focus
@@ -231,7 +231,7 @@ class CompareCharts(Horizontal):
 
     def set_options(self, options: ChartOptions) -> None:
         if options.axis != self.options.axis:
-            self.show_all()
+            self.reset_zoom()
             self.on_chart_cursor_moved(Chart.CursorMoved(None))
         self.options = options
         self.show(self._drawn)
@@ -241,7 +241,7 @@ class CompareCharts(Horizontal):
         self.hidden_slots ^= {slot}
         self.show(self._drawn)
 
-    def zoom(self, on: bool) -> None:
+    def set_single_chart_mode(self, on: bool) -> None:
         """Show one chart, the focused one, or as many as there is room for."""
         if on and self.wide:
             self.single = self.right_view if self._difference.has_focus else CURVES
@@ -260,7 +260,7 @@ class CompareCharts(Horizontal):
 
     def next_view(self) -> None:
         """Show the next chart if one fits; else the next one on the right."""
-        self.show_all()
+        self.reset_zoom()
         self.on_chart_cursor_moved(Chart.CursorMoved(None))
         if self.shows_both:
             self.right_view = DISTANCE if self.right_view == DIFFERENCE else DIFFERENCE
@@ -270,12 +270,12 @@ class CompareCharts(Horizontal):
 
     def next_probe(self) -> None:
         """Show the next probe by distance; the first if another chart is there."""
-        if DISTANCE not in self.views:
-            self.show_all()
+        if DISTANCE not in self.visible_views:
+            self.reset_zoom()
             self.on_chart_cursor_moved(Chart.CursorMoved(None))
             self.right_view = self.single = DISTANCE
             self.show(self._drawn)
-        elif self._drawn is not None and (known := probes_of(self._drawn)):
+        elif self._drawn is not None and (known := probes_scored_by_distance(self._drawn)):
             now = known.index(self.options.probe) if self.options.probe in known else 0
             self.set_options(replace(self.options, probe=known[(now + 1) % len(known)]))
 
@@ -298,10 +298,10 @@ class CompareCharts(Horizontal):
         """Whether only a part of x is shown."""
         return any(chart.span is not None for chart in (self._curves, self._difference))
 
-    def show_all(self) -> None:
+    def reset_zoom(self) -> None:
         for chart in (self._curves, self._difference):
             chart.zoom_to(None)
 
     @property
     def _shares_axis(self) -> bool:
-        return len({DISTANCE if name == DISTANCE else self.options.axis for name in self.views}) == 1
+        return len({DISTANCE if name == DISTANCE else self.options.axis for name in self.visible_views}) == 1

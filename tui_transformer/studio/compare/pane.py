@@ -39,7 +39,7 @@ from tui_transformer.lab.analysis.sentences import conclusion_sentences, verdict
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Selection, View, ViewOptions, ViewTable
 from tui_transformer.lab.records.pace import PollInterval
-from tui_transformer.lab.records.seen import toggle_seen, why_not_seen
+from tui_transformer.lab.records.seen import toggle_seen, why_cannot_be_acknowledged
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.selection import ReportSelection, other_selections, select_runs, select_variants
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
@@ -232,7 +232,7 @@ class ComparePane(Vertical, can_focus=True):
 
         Without any answer, draw the best runs, one of each variant.
         """
-        self.selection.clear()
+        self.selection.clear_runs()
         self.selection.baseline = None
         answer = answer or next(iter(self.answers), None)
         baseline = answer.baseline if answer is not None else None
@@ -281,17 +281,17 @@ class ComparePane(Vertical, can_focus=True):
         if self.zoomed or self._charts.has_class("-drawn"):
             self.zoomed = not self.zoomed
             self.set_class(self.zoomed, "-zoom")
-            self._charts.zoom(self.zoomed)
+            self._charts.set_single_chart_mode(self.zoomed)
             self._focus_runs()
 
     def action_answer(self) -> None:
         """Turn between the answer and the table; the cursor stays on its variant."""
-        at = self._representative()
+        at = self._current_run_or_representative()
         if not self.shows_answer and at is not None:
             studies = [result.group.study for result in self.shown.variants if result.path == self.chosen]
             self.study = next(iter(studies), at.study.name if at.study is not None else "")
         self.shows_answer = not self.shows_answer
-        self._keep_cursor_on(at)
+        self._redraw_with_cursor_on(at)
 
     def action_next_study(self) -> None:
         if self.answer is not None and len(self.answers) > 1:
@@ -316,7 +316,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_hide(self) -> None:
         """Hide the curve at the cursor, or show it again."""
-        entry = self._representative()
+        entry = self._current_run_or_representative()
         if entry is not None and (slot := self.selection.slot(entry.path)) is not None:
             self._charts.toggle_curve(slot)
 
@@ -364,7 +364,7 @@ class ComparePane(Vertical, can_focus=True):
         row = self._table.row
         return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
-    def _representative(self) -> RunEntry | None:
+    def _current_run_or_representative(self) -> RunEntry | None:
         """The run under the cursor, or that of the variant there: its selected or pinned run."""
         variant = self.current_variant()
         if variant is None:
@@ -400,11 +400,11 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_by_variant(self) -> None:
         """Toggle variants over seeds and every run; the cursor stays on its item."""
-        at, to_runs = self._representative(), self.answer is None and self.shown.by == VARIANTS
+        at, to_runs = self._current_run_or_representative(), self.answer is None and self.shown.by == VARIANTS
         self.options, self.shows_answer = replace(self.options, by=RUNS if to_runs else VARIANTS), False
-        self._keep_cursor_on(at)
+        self._redraw_with_cursor_on(at)
 
-    def _keep_cursor_on(self, at: RunEntry | None) -> None:
+    def _redraw_with_cursor_on(self, at: RunEntry | None) -> None:
         """Show what was turned to, with the cursor on a run or its variant."""
         self.redraw()
         self.refresh_bindings()
@@ -416,7 +416,7 @@ class ComparePane(Vertical, can_focus=True):
         self._focus_runs()
 
     def action_select(self) -> None:
-        entry = self._representative()
+        entry = self._current_run_or_representative()
         if entry is not None:
             self.has_user_selection = True
             if not self.selection.toggle(entry.path):
@@ -424,7 +424,7 @@ class ComparePane(Vertical, can_focus=True):
             self._selection_changed()
 
     def action_pin(self) -> None:
-        entry = self._representative()
+        entry = self._current_run_or_representative()
         if entry is not None:
             self.has_user_selection = True
             self.selection.toggle_baseline(entry.path)
@@ -432,7 +432,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_unselect(self) -> None:
         self.has_user_selection = True
-        self.selection.clear()
+        self.selection.clear_runs()
         self._selection_changed()
 
     def _selection_changed(self) -> None:
@@ -442,7 +442,7 @@ class ComparePane(Vertical, can_focus=True):
         self._wake.set()
 
     def action_play(self) -> None:
-        entry, two = self._representative(), self.selected_runs
+        entry, two = self._current_run_or_representative(), self.selected_runs
         if len(two) == 2:
             self.post_message(PlayRun(*two))
         elif entry is not None:
@@ -467,7 +467,7 @@ class ComparePane(Vertical, can_focus=True):
     def action_back(self) -> None:
         """Undo, latest first: the part of a chart that is shown, one chart alone, the filter, the selection view."""
         if self._charts.shows_part:
-            self._charts.show_all()
+            self._charts.reset_zoom()
             return
         if self.zoomed:
             self.action_zoom()
@@ -581,7 +581,7 @@ class ComparePane(Vertical, can_focus=True):
         text = await self.app.push_screen_wait(NotePage(entry.name, entry.notes))
         if text is not None:
             said = tr("{name}: note saved", name=entry.name) if text else tr("{name}: note removed", name=entry.name)
-            await self._write_notes(lambda: write_notes(entry.path, text=text), said, entry.path)
+            await self._apply_notes_change(lambda: write_notes(entry.path, text=text), said, entry.path)
 
     @work(exit_on_error=False)
     async def action_tags(self) -> None:
@@ -604,19 +604,19 @@ class ComparePane(Vertical, can_focus=True):
                 else tr("{name}: tags removed", name=entry.name)
             )
             gone = set(entry.tags) - set(tags)
-            await self._write_notes(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
+            await self._apply_notes_change(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
     @work(group="seen", exit_on_error=False)
     async def action_seen(self) -> None:
         entry = self.current_run()
         if entry is None:
             return
-        if wrong := why_not_seen(entry.name, entry.badges):
+        if wrong := why_cannot_be_acknowledged(entry.name, entry.badges):
             notify(self, wrong, "warning")
             return
-        await self._write_notes(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
+        await self._apply_notes_change(lambda: toggle_seen(entry.path, entry.badges), "", entry.path)
 
-    async def _write_notes(self, task: Callable[[], object], said: str, run: Path) -> None:
+    async def _apply_notes_change(self, task: Callable[[], object], said: str, run: Path) -> None:
         """Write notes, tags or what was seen in a thread, say so, and read the run again."""
         with show_errors(self):
             done = await asyncio.to_thread(task)
@@ -627,7 +627,7 @@ class ComparePane(Vertical, can_focus=True):
 
     @work(exit_on_error=False)
     async def action_export(self) -> None:
-        shown, results = self.shown, self._results
+        shown, results = self.shown, self._shown_variants
         if not shown.rows and not results:
             notify(self, tr("no runs to export"), "warning")
             return
@@ -668,18 +668,18 @@ class ComparePane(Vertical, can_focus=True):
         look, selection = self.scan, self.selection
         runs, pinned = self.selected_runs, selection.baseline
         if self.answer is not None or self.shown.by == VARIANTS:
-            return select_variants(look, self._results, pinned, self.current_variant(), runs)
+            return select_variants(look, self._shown_variants, pinned, self.current_variant(), runs)
         return select_runs(look, runs, pinned, self.current_run())
 
     @property
-    def _results(self) -> Sequence[VariantResult]:
+    def _shown_variants(self) -> Sequence[VariantResult]:
         """The variants that are shown; none in the view by run."""
         return self.answer.results if self.answer is not None else self.shown.variants
 
     def other_report_selections(self, chosen: ReportSelection) -> list[ReportSelection]:
         variant, run = self.current_variant(), self.current_run()
         at = variant.runs if variant is not None else [run] if run is not None else []
-        shown = [run for result in self._results for run in result.runs] or self.shown.runs
+        shown = [run for result in self._shown_variants for run in result.runs] or self.shown.runs
         return other_selections(self.scan, chosen, self.selection.baseline, at, shown)
 
     @work(exit_on_error=False)
@@ -699,14 +699,17 @@ class ComparePane(Vertical, can_focus=True):
             "Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce the results."
         )
         while True:
-            words = covers + "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
-            asked = ChoiceDialog(tr("A report on {name}", name=chosen.name), [*made, *other], words)
+            words = covers + "\n" + tr("Runs: {names}", names=clean_line(chosen.joined_run_names))
+            asked = ChoiceDialog(tr("A report on {name}", name=chosen.coverage_text), [*made, *other], words)
             key = await self.app.push_screen_wait(asked)
             if key is None:
                 return
             if key != OTHER_RUNS:
                 break
-            offered = [Choice(number, one.name, description=clean_line(one.names)) for number, one in enumerate(scopes)]
+            offered = [
+                Choice(number, one.coverage_text, description=clean_line(one.joined_run_names))
+                for number, one in enumerate(scopes)
+            ]
             question = ChoiceDialog(tr("Runs in the report"), offered, at=scopes.index(chosen))
             number = await self.app.push_screen_wait(question)
             chosen = chosen if number is None else scopes[number]
@@ -715,7 +718,7 @@ class ComparePane(Vertical, can_focus=True):
         wrong = lambda text: path_problem(text, "folder")
         text = await self.app.push_screen_wait(TextDialog(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
-            notify(self, tr("writing a report on {name} …", name=chosen.name))
+            notify(self, tr("writing a report on {name} …", name=chosen.coverage_text))
             self._report(chosen, kind, language, Path(text).expanduser())
 
     @work(group="report", exclusive=True, exit_on_error=False)

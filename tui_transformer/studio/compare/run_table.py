@@ -256,7 +256,7 @@ def _cell_style(key: str, row: ViewRow, text: str, kind: str) -> str:
     if text == NONE:
         return "dim"
     if key == "checks":
-        names = [name for name in worst_first(row.entry.badges) if name not in row.entry.seen]
+        names = [name for name in worst_first(row.entry.badges) if name not in row.entry.badges_acknowledged]
         return badge(names[0]).severity if names else "dim" if row.entry.badges else "good"
     if key == "verdict" or key.endswith(" verdict"):
         return DECIDED.get(kind, "warn" if kind == INCOMPARABLE else "dim")

@@ -54,12 +54,16 @@ def _preview_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPrevi
                 raise InputError(tr("corpus {corpus}: its beginning is all whitespace", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
-        from engine.data.parallel.by_path import split_paths, split_selector
+        from engine.data.parallel.by_path import split_comma_joined_paths, split_selector
 
         base = split_selector(corpus)[0]
         entry = CORPORA.get(base)
         found = entry.find_files(data_folders(data_dir)) if entry is not None else None
-        paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in split_paths(base)]
+        paths = (
+            [found]
+            if found is not None
+            else [Path(file.strip()).expanduser() for file in split_comma_joined_paths(base)]
+        )
         files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
         # About their unpacked size.
         if sum(f.stat().st_size * (UNPACKED if f.suffix in (".gz", ".zip") else 1) for f in files) > LARGEST_PAIRS:

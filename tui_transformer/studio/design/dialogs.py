@@ -55,7 +55,7 @@ class PresetChecklist(ModalScreen[StudyDraft | None]):
             yield OptionList(*(Option(self._line(at)) for at in self._shown))  # all must stay readable
 
     def on_mount(self) -> None:
-        self._highlight()
+        self._highlight_first_allowed()
 
     def on_key(self, event: Key) -> None:
         if event.key == "space" or not self._filter.handle_key(event):  # space always ticks
@@ -63,13 +63,13 @@ class PresetChecklist(ModalScreen[StudyDraft | None]):
         self.query_one(".dialog-filter", Static).update(self._filter.line)
         self._shown = self._filter.matching(list(range(len(self._offered))), self._search_text)
         self.query_one(OptionList).set_options([Option(self._line(at)) for at in self._shown])
-        self._highlight()
+        self._highlight_first_allowed()
 
     def _search_text(self, at: int) -> tuple[str, str]:
         overlay = self._offered[at]
         return overlay.variant.name, overlay.why_not or overlay.description
 
-    def _highlight(self) -> None:
+    def _highlight_first_allowed(self) -> None:
         possible = (place for place, at in enumerate(self._shown) if not self._offered[at].why_not)
         self.query_one(OptionList).highlighted = next(possible, None)
 
@@ -144,7 +144,7 @@ def number_dialog(draft: Draft, switch: Switch) -> TextDialog:
 
 def setting_dialog(draft: Draft) -> TextDialog:
     def wrong(text: str) -> str:
-        return error_text(lambda: draft.with_text(text).problem)
+        return error_text(lambda: draft.with_override_text(text).problem)
 
     def hopeless(text: str) -> str:
         key, equals, value = (part.strip() for part in text.partition("="))

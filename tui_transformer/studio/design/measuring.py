@@ -25,10 +25,10 @@ class BackgroundWork:
         self._tick: Timer | None = None
         self._failed: tuple[object, str] | None = None
 
-    def begin(self, of: object, work: Awaitable[object]) -> None:
-        self.subject, self._failed, self.began_at, self.activity = of, None, monotonic(), tr("measuring")
+    def begin(self, subject: object, work: Awaitable[object]) -> None:
+        self.subject, self._failed, self.began_at, self.activity = subject, None, monotonic(), tr("measuring")
         self._tick = self._widget.set_interval(TICK, self._redraw)
-        self._widget.run_worker(self._run(of, work), group=self._group, exclusive=True)
+        self._widget.run_worker(self._run(subject, work), group=self._group, exclusive=True)
         self._redraw()
 
     def set_activity(self, doing: str) -> None:
@@ -39,20 +39,20 @@ class BackgroundWork:
         self._widget.workers.cancel_group(self._widget, self._group)
         self._finish()
 
-    def elapsed(self, of: object) -> float | None:
+    def elapsed(self, subject: object) -> float | None:
         """Since it began; None if something else, or nothing, is being measured."""
-        return monotonic() - self.began_at if self.subject is not None and self.subject == of else None
+        return monotonic() - self.began_at if self.subject is not None and self.subject == subject else None
 
-    def failure(self, of: object) -> str:
+    def failure(self, subject: object) -> str:
         """Why the last one failed; "" if it did not, or was of something else."""
-        return self._failed[1] if self._failed is not None and self._failed[0] == of else ""
+        return self._failed[1] if self._failed is not None and self._failed[0] == subject else ""
 
-    async def _run(self, of: object, work: Awaitable[object]) -> None:
+    async def _run(self, subject: object, work: Awaitable[object]) -> None:
         try:
             await work
         except InputError as error:
-            self._failed = (of, str(error))
-        if self.subject is not None and self.subject == of:
+            self._failed = (subject, str(error))
+        if self.subject is not None and self.subject == subject:
             self._finish()
         if self._widget.is_attached:
             self._redraw()

@@ -21,7 +21,7 @@ from engine.base.errors import comma_separated
 from engine.base.language import tr
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
+from engine.data.corpus import CorpusPreview, data_folders, fetch_destination
 from engine.data.known import CORPORA, is_missing
 from engine.runs.names import free_name
 from tui_transformer.lab.design.benchmarks import Benchmarks
@@ -69,7 +69,7 @@ OF_PAIRS = tr("A TSV table, two file names separated by a comma, or a folder wit
 
 
 def _corpus_kind(draft: Draft) -> str:
-    return "text" if draft.nearest_config is None else draft.nearest_config.task.corpus
+    return "text" if draft.config_or_preset_config is None else draft.config_or_preset_config.task.corpus
 
 
 class DesignPane(Vertical):
@@ -99,7 +99,7 @@ class DesignPane(Vertical):
         self._entry_id, first = SMALL, Draft.from_preset(SMALL)  # the current list entry
         for entry in preset_entries() if was.at not in ("", SMALL) else ():
             if entry.id == was.at and entry.preset is not None:
-                self._entry_id, first = entry.id, self._with_last_base(Draft(entry.preset, path=entry.path))
+                self._entry_id, first = entry.id, self._with_last_trained_base(Draft(entry.preset, path=entry.path))
         # By entry: leaving and returning keeps changes.
         self._histories = {self._entry_id: self._new_history(self._entry_id, first)}
         self._keeping: Timer | None = None
@@ -133,9 +133,9 @@ class DesignPane(Vertical):
         self.query_one(Switches).post_hint()  # there may be room for more words
 
     def on_show(self) -> None:
-        self.run_worker(self._learn_machine_speed(), group="machine", exclusive=True)
+        self.run_worker(self._read_speed_from_runs(), group="machine", exclusive=True)
 
-    async def _learn_machine_speed(self) -> None:
+    async def _read_speed_from_runs(self) -> None:
         """Learn this machine's speed from its runs, which may be many."""
         self._machine = await asyncio.to_thread(Machine.from_runs, self.runs_dir, self.device)
         self._update_preview()
@@ -158,12 +158,12 @@ class DesignPane(Vertical):
         self._entry_id = entry.id
         if entry.id not in self._histories:
             self._histories[entry.id] = self._new_history(
-                entry.id, self._with_last_base(Draft(entry.preset, path=entry.path))
+                entry.id, self._with_last_trained_base(Draft(entry.preset, path=entry.path))
             )
-        self._show(self.draft)
+        self._record_and_show(self.draft)
 
-    def _new_history(self, at: str, first: Draft) -> UndoHistory[Draft]:
-        history, was = UndoHistory(first), self._saved_drafts.pop(at, None)
+    def _new_history(self, entry_id: str, first: Draft) -> UndoHistory[Draft]:
+        history, was = UndoHistory(first), self._saved_drafts.pop(entry_id, None)
         if was is not None:
             history.record_change(restore_draft(first, was))
         return history
@@ -174,9 +174,9 @@ class DesignPane(Vertical):
         changed = {at: to_kept_draft(one.current) for at, one in self._histories.items() if one.current != one.original}
         return KeptDesign(at="" if self._entry_id == SMALL else self._entry_id, drafts=self._saved_drafts | changed)
 
-    def _with_last_base(self, draft: Draft) -> Draft:
+    def _with_last_trained_base(self, draft: Draft) -> Draft:
         """Put a change for any base on the base trained last, which it will be compared with."""
-        if draft.own_base != GENERIC:
+        if draft.preset_base != GENERIC:
             return draft
         on = [draft.with_base(base) for base in dict.fromkeys((base_trained_last(self.runs_dir), SMALL))]
         return next((one for one in on if not one.problem), draft)
@@ -185,7 +185,7 @@ class DesignPane(Vertical):
         self.screen.set_focus(self.query_one(Switches))
 
     def on_switches_changed(self, event: Switches.Changed) -> None:
-        self._show(event.draft)
+        self._record_and_show(event.draft)
 
     def on_switches_hint_changed(self, event: Switches.HintChanged) -> None:
         hint, lines = self.query_one("#hint", CachedText), [clean_line(line) for line in event.text.split("\n")]
@@ -199,7 +199,7 @@ class DesignPane(Vertical):
         hint.show(said)
         hint.set_class(event.wrong, "wrong")
 
-    def _show(self, draft: Draft) -> None:
+    def _record_and_show(self, draft: Draft) -> None:
         if self._measuring.subject is not None and draft != self._measuring.subject:
             self._measuring.stop()
         self._histories[self._entry_id].record_change(draft)
@@ -207,7 +207,7 @@ class DesignPane(Vertical):
             self._keeping.stop()
         self._keeping = self.set_timer(KEEP, lambda: self.post_message(self.SaveRequested(self.kept_design)))
         changed = (at for at, history in self._histories.items() if history.current != history.original)
-        self.query_one(PresetList).mark_changed(frozenset((*changed, *self._saved_drafts)))
+        self.query_one(PresetList).set_changed_entries(frozenset((*changed, *self._saved_drafts)))
         self.query_one(Switches).show(draft)
         if draft.config is not None and corpus_key(draft.config) not in self._corpora:
             self.run_worker(self._load_corpus_preview(draft.config), group="corpus", exclusive=True)
@@ -222,7 +222,14 @@ class DesignPane(Vertical):
         forecast = self._forecast(draft)
         name, corpus = self._run_name, self._corpus_preview(draft)
         facts = DesignFacts(
-            benchmark, measuring, self._measuring.activity, failed, corpus, forecast, name, self._download
+            benchmark,
+            measuring,
+            self._measuring.activity,
+            failed,
+            corpus,
+            forecast,
+            name,
+            self._missing_corpus_download,
         )
         self.query_one(Preview).show(draft, facts)
         line = self.query_one(LaunchLine)
@@ -246,7 +253,7 @@ class DesignPane(Vertical):
         self._update_preview()
 
     @property
-    def _download(self) -> Download | None:
+    def _missing_corpus_download(self) -> Download | None:
         """How the draft's corpus can be fetched; None if it is here, or no fixed address has it."""
         seen = self._corpus_preview(self.draft)
         entry = CORPORA.get(seen.corpus.partition("#")[0]) if seen is not None and seen.problem else None
@@ -254,7 +261,7 @@ class DesignPane(Vertical):
             return None
         if entry.find_files(data_folders(self.data_dir)) is not None:
             return None
-        name, files = entry.name, [fetch_folder(self.data_dir) / remote.file for remote in entry.remotes]
+        name, files = entry.name, [fetch_destination(self.data_dir) / remote.file for remote in entry.remotes]
         parts = [path for file in files for path in (file, file.with_name(file.name + ".part")) if path.is_file()]
         done = sum(path.stat().st_size for path in parts)
         return Download(
@@ -262,7 +269,7 @@ class DesignPane(Vertical):
         )
 
     def action_download(self) -> None:
-        wanted = self._download
+        wanted = self._missing_corpus_download
         if self._fetching.subject is not None:
             self._fetching.stop()
             self._update_preview()
@@ -277,7 +284,7 @@ class DesignPane(Vertical):
         licence = CORPORA[corpus].licence
         terms = tr("; licence: {licence}", licence=licence) if licence else ""
         notify(self, tr("downloaded {corpus}", corpus=corpus) + terms)
-        self._show(self.draft)
+        self._record_and_show(self.draft)
 
     # What it takes
 
@@ -327,11 +334,11 @@ class DesignPane(Vertical):
 
             text = await self.app.push_screen_wait(number_dialog(draft, switch))
             if text is not None:
-                self._show(switch.with_typed_value(draft, text))
+                self._record_and_show(switch.with_typed_value(draft, text))
             return
         # Its values, as changes; a refused one is followed by the changes that would allow it.
         answers: list[Answer[Mapping[str, Any]]] = []
-        choices = draft.choices(switch.key)
+        choices = draft.values_with_refusals(switch.key)
         if switch.key == CORPUS:  # two kinds, only one selectable
             choices.sort(key=lambda choice: bool(choice[1]))
         folders = data_folders(self.data_dir)
@@ -361,7 +368,7 @@ class DesignPane(Vertical):
             return
         for name, value in chosen.items():
             draft = draft.with_change(name, value)
-        self._show(draft)
+        self._record_and_show(draft)
 
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
@@ -389,7 +396,7 @@ class DesignPane(Vertical):
             if problem:
                 notify(self, problem, "error")
             elif self.draft == draft:
-                self._show(changed)
+                self._record_and_show(changed)
 
     @work
     async def action_any_setting(self) -> None:
@@ -397,7 +404,7 @@ class DesignPane(Vertical):
 
         text = await self.app.push_screen_wait(setting_dialog(self.draft))
         if text:
-            self._show(self.draft.with_text(text))
+            self._record_and_show(self.draft.with_override_text(text))
             self.query_one(Preview).prioritise_picture(text.partition("=")[0])
 
     def action_search(self) -> None:
@@ -411,28 +418,28 @@ class DesignPane(Vertical):
 
     def action_undo(self) -> None:
         if self._histories[self._entry_id].undo():
-            self._show(self.draft)
+            self._record_and_show(self.draft)
         else:
             notify(self, tr("nothing to undo"))
 
     def action_redo(self) -> None:
         if self._histories[self._entry_id].redo():
-            self._show(self.draft)
+            self._record_and_show(self.draft)
         else:
             notify(self, tr("nothing to redo"))
 
     def action_reset(self) -> None:
-        self._show(self._histories[self._entry_id].original)
+        self._record_and_show(self._histories[self._entry_id].original)
 
     @work
     async def action_base(self) -> None:
         draft = self.draft
-        if draft.own_base is None:
+        if draft.preset_base is None:
             why = tr("{name} is a base preset; only one-change presets can be applied to another base", name=draft.name)
             notify(self, why)
             return
         answers: list[Answer[Draft]] = []
-        for on, problem in draft.bases():
+        for on, problem in draft.drafts_by_base_with_problems():
             cost = self._forecast(on) if not problem else None
             words = [tr("its own base") if on.on is None else "", cost.time_text if cost is not None else ""]
             words.append(tr(presets.find(on.base or "").description))
@@ -440,7 +447,7 @@ class DesignPane(Vertical):
         question = tr('Apply "{name}" to which base?', name=draft.preset.name)
         chosen = await self.app.push_screen_wait(ChoiceDialog(question, answers, at=draft))
         if chosen is not None:
-            self._show(chosen)
+            self._record_and_show(chosen)
 
     # What to do with it
 
@@ -459,7 +466,7 @@ class DesignPane(Vertical):
             self._finish_naming(line.typed_name)
         seen = self._corpus_preview(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
-        if not draft.problem and (missing := self._download) is not None:
+        if not draft.problem and (missing := self._missing_corpus_download) is not None:
             problem = tr("{corpus} is not on this machine; ctrl+d downloads it", corpus=missing.corpus)
         if problem or draft.config is None:
             notify(self, problem, "error")
@@ -490,7 +497,7 @@ class DesignPane(Vertical):
         chosen = await self.app.push_screen_wait(ask)
         if chosen is not None:
             if chosen[0] != draft:
-                self._show(chosen[0])
+                self._record_and_show(chosen[0])
             self._request_launch(*chosen)
 
     def _request_launch(self, draft: Draft, how: LaunchChoice) -> None:

@@ -79,7 +79,7 @@ class PresetList(Vertical):
         self._current_id = preset
         self._fill()
 
-    def mark_changed(self, changed: frozenset[str]) -> None:
+    def set_changed_entries(self, changed: frozenset[str]) -> None:
         if changed != self._changed:
             self._changed = changed
             self.redraw()

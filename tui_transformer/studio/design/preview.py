@@ -168,7 +168,7 @@ class Preview(VerticalScroll, can_focus=True):
         words = [
             cost_text(draft, self._facts, palette, width),
             differences_text(draft, palette),
-            components_text(draft, self._facts, palette, width),
+            parameter_counts_text(draft, self._facts, palette, width),
         ]
 
         def drawn(lines: int) -> list[Strip]:
@@ -221,7 +221,7 @@ class Preview(VerticalScroll, can_focus=True):
         if check(config) is not None:  # a scheme may not even be constructible
             return [_picture_row(masks[-1:], [width], palette, brief=brief)]
         narrower = canvas.width if several or share == 1.0 else width - canvas.width - GAP
-        position = self._cached_position(config, replace(canvas, width=narrower))
+        position = self._position_picture_or_placeholder(config, replace(canvas, width=narrower))
         if share == 1.0:  # the decoder's mask, the one that can leak, and the rest under the words
             return [_picture_row([picture], [width], palette, brief=True) for picture in (masks[-1], position)]
         if several and brief:
@@ -229,7 +229,7 @@ class Preview(VerticalScroll, can_focus=True):
             return [_picture_row(masks, [canvas.width] * 2, palette, brief=True), below]
         return [_picture_row([*masks, position], [*[canvas.width] * len(masks), narrower], palette, brief=brief)]
 
-    def _cached_position(self, config: RunConfig, canvas: PictureFormat) -> Text:
+    def _position_picture_or_placeholder(self, config: RunConfig, canvas: PictureFormat) -> Text:
         wanted = (config.model.model_dump_json(), config.seed, canvas)
         if self._positions is not None and self._positions[0] == wanted:
             return self._positions[1].copy()
@@ -392,7 +392,7 @@ def cost_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) ->
         text.append_text(facts.download.describe(palette))
     elif facts.corpus is not None and facts.corpus.problem:
         text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
-    if draft.own_base is not None and draft.config is not None and not draft.differences_from_parent():
+    if draft.preset_base is not None and draft.config is not None and not draft.differences_from_parent():
         why = no_difference_text(draft.parent or "", facts.run_name)
         text.append("⚠ ", palette.warn).append(clean_line(why) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
@@ -406,12 +406,12 @@ def no_difference_text(parent: str, run: str) -> str:
     return tr("the same settings as {parent}: f5 trains {again}", parent=parent, again=again)
 
 
-def components_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
+def parameter_counts_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
     cost = draft.cost(facts.characters) if width >= TABLE_FROM else None
     text = Text()
     for name, count in cost.parts.items() if cost is not None else ():
         if count:
-            name = _parts_label(draft) if name == "parts" else name
+            name = _optional_parts_label(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
             term = load_report_language(language_code()).translate(name)
             text.append(fit_to_width(term, COMPONENT), palette.dim).append(f"{count:>14,}")
@@ -419,7 +419,7 @@ def components_text(draft: Draft, facts: DesignFacts, palette: Palette, width: i
     return text
 
 
-def _parts_label(draft: Draft) -> str:
+def _optional_parts_label(draft: Draft) -> str:
     """The optional part that has parameters; a word for all if there are several."""
     assert draft.config is not None
     model = draft.config.model

@@ -104,7 +104,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
-        self._show(self._draft)
+        self._set_draft(self._draft)
 
     def on_resize(self, event: Resize) -> None:
         width, height = event.size
@@ -114,7 +114,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     # Showing it
 
-    def _show(self, draft: StudyDraft) -> None:
+    def _set_draft(self, draft: StudyDraft) -> None:
         if self._measuring.subject is not None and draft.toml() != self._measuring.subject:
             self._measuring.stop()
         self._draft = draft = draft.with_proposed_seeds(self._estimate(draft).seconds)
@@ -158,7 +158,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self.query_one("#plan", Static).update(self._plan_text(estimate, palette, width))
         command = Text()
         if draft.study is not None:
-            said, unsaved = self._command()
+            said, unsaved = self._command_with_unsaved_flag()
             command.append(tr("once saved (ctrl+s): ") if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
@@ -171,7 +171,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def _study_path(self) -> Path:
         return own_files.study_file(self._draft.name)
 
-    def _command(self) -> tuple[str, bool]:
+    def _command_with_unsaved_flag(self) -> tuple[str, bool]:
         """The command line that runs the study, and whether it names a file that is yet to be saved."""
         command, saved = study_command(self._draft, self._study_path, self._options)
         return command, saved and not self._study_path.exists()
@@ -238,7 +238,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             offered = draft.overlays([preset for _, preset, _ in own_files.user_presets() if preset is not None])
             ticked = await self.app.push_screen_wait(PresetChecklist(draft, offered))
             if ticked is not None:
-                self._show(ticked)
+                self._set_draft(ticked)
 
     @work
     async def action_values(self) -> None:
@@ -247,13 +247,15 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             tr("Values for a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
             text=tr("KEY=VALUE,VALUE; for a grid, separate the keys with spaces; → completes the key"),
-            wrong=lambda text: error_text(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
+            wrong=lambda text: (
+                error_text(lambda: draft.with_variants_along_axes(text)).removeprefix("--vary ").removeprefix("--set ")
+            ),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
         text = await self.app.push_screen_wait(question)
         if text and text.strip():
             with show_errors(self):
-                self._show(self._draft.with_axes(text))
+                self._set_draft(self._draft.with_variants_along_axes(text))
 
     @work
     async def action_take(self) -> None:
@@ -270,12 +272,12 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         question = ChoiceDialog(tr("Use the variants of which study?"), answers, text=text)
         chosen = await self.app.push_screen_wait(question)
         if chosen is not None:
-            self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
+            self._set_draft(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
     def action_remove(self) -> None:
         line = self._current_line
         if len(self._ids) > 1 and line is not None:
-            self._show(self._draft.without_variant(line.variant.name))
+            self._set_draft(self._draft.without_variant(line.variant.name))
 
     def action_baseline(self) -> None:
         line = self._current_line
@@ -285,7 +287,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             why = tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not)
             notify(self, why, "error")
             return
-        self._show(replace(self._draft, baseline=line.variant.name, variant_arguments=()))
+        self._set_draft(replace(self._draft, baseline=line.variant.name, variant_arguments=()))
 
     # Seeds and name
 
@@ -300,17 +302,17 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text = await self.app.push_screen_wait(question)
         if text is not None:
             with show_errors(self):
-                self._show(self._draft.with_seeds(text))
+                self._set_draft(self._draft.with_seeds(text))
 
     def action_more_seeds(self, more: int) -> None:
-        self._show(self._draft.with_more_seeds(more))
+        self._set_draft(self._draft.with_seed_added_or_removed(more))
 
     @work
     async def action_rename(self) -> None:
         words, wrong = tr("Its runs are named NAME.VARIANT.sSEED."), own_files.study_name_problem
         name = await self.app.push_screen_wait(TextDialog(tr("Study name"), self._draft.name, text=words, wrong=wrong))
         if name:
-            self._show(replace(self._draft, name=name))
+            self._set_draft(replace(self._draft, name=name))
 
     # The plan
 
@@ -324,7 +326,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._measuring.begin(toml, self._measure(study))
 
     async def _measure(self, study: Study) -> None:
-        self._measured[study.to_toml()] = await benchmarks.plan_study(study, self._target)
+        self._measured[study.to_toml()] = await benchmarks.time_study_steps(study, self._target)
 
     # What to do with it
 
@@ -344,7 +346,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def action_copy(self) -> None:
         if self._valid_study() is None:
             return
-        command, unsaved = self._command()
+        command, unsaved = self._command_with_unsaved_flag()
         self.app.copy_to_clipboard(command)
         first = tr("; press ctrl+s to save the study file first") if unsaved else ""
         words = tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first)
@@ -353,7 +355,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def action_toml(self) -> None:
         if self._valid_study() is None:
             return
-        (command, unsaved), palette = self._command(), Palette.from_app(self.app)
+        (command, unsaved), palette = self._command_with_unsaved_flag(), Palette.from_app(self.app)
         hint = tr(", once saved with ctrl+s\n") if unsaved else "\n"
         above = Text().append(tr("the command that runs this study") + hint, palette.dim)
         above.append(clean_line(command) + "\n\n", palette.calm)
@@ -387,8 +389,8 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 # In words
 
 
-def variants_heading(width: int, names: int, palette: Palette) -> Text:
-    text = Text("  ").append(fit_to_width(tr("VARIANT"), names)).append(" " * GAP)
+def variants_heading(width: int, names_width: int, palette: Palette) -> Text:
+    text = Text("  ").append(fit_to_width(tr("VARIANT"), names_width)).append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures_width(width))
     text.append(fit_to_width(tr("CHANGES"), rest))
     if width >= ROOMY:
@@ -418,7 +420,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
         return text
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
-    said = [draft.initial_weights_text(line.variant)]
+    said = [draft.initial_weights_source_text(line.variant)]
     said += [f"{names[key]} = {format_value(after)}" for key, (_, after) in changes.items()]
     words = tr("the baseline") if held else comma_separated(filter(None, said))
     text.append(fit_to_width(clean_line(words), rest), palette.accent if held else "")
@@ -447,7 +449,7 @@ def variant_detail(line: VariantLine | None, draft: StudyDraft, width: int, pale
         return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
     words.append(tr(" is the baseline: the other variants are compared to it\n") if held else "\n", palette.dim)
-    if begins := draft.initial_weights_text(line.variant):
+    if begins := draft.initial_weights_source_text(line.variant):
         words.append(f"{clean_line(begins)}\n")
     for key, (before, after) in draft.differences(line).items():
         words.append("● ", palette.accent).append(f"{key}: ", palette.dim)

@@ -84,7 +84,7 @@ class Switch:
         """Whether it has an effect, or was changed."""
         if self.when is None or self.key in draft.changes:
             return True
-        return draft.nearest_config is not None and self.when(draft.nearest_config)
+        return draft.config_or_preset_config is not None and self.when(draft.config_or_preset_config)
 
     def is_changed(self, draft: Draft) -> bool:
         """Whether it was changed."""
@@ -106,7 +106,7 @@ class Switch:
         """The next valid value, up (1) or down (-1); None if there is none."""
         value = draft.values.get(self.key)
         if self.value_steps is None:
-            choices = draft.choices(self.key)
+            choices = draft.values_with_refusals(self.key)
             values = [choice for choice, _ in choices]
             here = values.index(value) if value in values else -1
             turn = [choices[(here + way * distance) % len(values)] for distance in range(1, len(values) + 1)]
@@ -123,7 +123,7 @@ class Switch:
 
     def with_typed_value(self, draft: Draft, text: str) -> Draft:
         """The draft with a typed value; a whole number may be written 2e3."""
-        return draft.with_text(f"{self.key}={text.strip()}")
+        return draft.with_override_text(f"{self.key}={text.strip()}")
 
 
 class BaseSwitch(Switch):
@@ -140,7 +140,7 @@ class BaseSwitch(Switch):
         return tr("the preset that this change is applied to"), _labelled(base, tr(presets.find(base).description))
 
     def next_value(self, draft: Draft, way: int) -> Any:
-        bases = [on.base for on, problem in draft.bases() if not problem or on == draft]
+        bases = [on.base for on, problem in draft.drafts_by_base_with_problems() if not problem or on == draft]
         return bases[(bases.index(draft.base) + way) % len(bases)] if len(bases) > 1 else None
 
     def with_value(self, draft: Draft, value: Any) -> Draft:

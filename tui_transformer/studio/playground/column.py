@@ -30,7 +30,7 @@ from tui_transformer.lab.play.written import (
     AttentionView,
     BeamResult,
     ScoredText,
-    answers_text,
+    answer_probabilities_text,
     probability_level,
 )
 from tui_transformer.studio.playground.likeliest import LIKELIEST
@@ -53,7 +53,7 @@ async def stream_batches(writer: ModelWriter, text: str, settings: Settings) -> 
     source = writer.stream(text, settings, 0, LIKELIEST)
     seconds = 0.0
     while True:
-        some, more = await run_in_engine_thread(lambda seconds=seconds: _next_batch(source, seconds))  # type: ignore[misc]
+        some, more = await run_in_engine_thread(lambda seconds=seconds: _next_batch_and_has_more(source, seconds))  # type: ignore[misc]
         if some:
             yield some
         if not more:
@@ -63,7 +63,7 @@ async def stream_batches(writer: ModelWriter, text: str, settings: Settings) -> 
         seconds = SLICE
 
 
-def _next_batch(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
+def _next_batch_and_has_more(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
     """At least one piece, plus what comes in so many seconds; and whether there is more."""
     until, some = time.monotonic() + seconds, []
     for piece in source:
@@ -243,9 +243,9 @@ class RunColumn(Vertical):
                     self.answer_tokens += some
                     self.text.append_tokens([_display_token(piece) for piece in some])
             self.writing = False
-            self._mark_surprising()
+            self._move_cursor_to_most_surprising()
             seconds = max(1e-3, monotonic() - begun)
-            ask = lambda: writer.ranked_answers(before, self.answer_text, OTHERS)
+            ask = lambda: writer.answer_and_likeliest_others(before, self.answer_text, OTHERS)
             wholes = await run_in_engine_thread(ask) if writer.ranks_answers else ()
             done = trn(
                 "{n:,} token in {seconds:.1f} s, step {step:,}, seed {settings}",
@@ -265,15 +265,15 @@ class RunColumn(Vertical):
                     beam=settings["beam"],
                 )
             done = "\n".join([done, *_ranked_lines(found)]) if len(found) > 1 else done
-            done = f"{answers_text(wholes)}\n{done}" if wholes else done
-            notice = writer.notice(before, settings)
+            done = f"{answer_probabilities_text(wholes)}\n{done}" if wholes else done
+            notice = writer.length_warning(before, settings)
             kind = "notice" if notice else "list" if len(found) > 1 else ""
             self._show_status(f"{done} · {notice}" if notice else done, kind)
             self.post_message(self.Changed(self))
 
         self._start_work(work)
 
-    def _mark_surprising(self) -> None:
+    def _move_cursor_to_most_surprising(self) -> None:
         """Put the cursor on the most surprising token in view, unless it is already somewhere."""
         pieces = enumerate(self.answer_tokens, self.lead_length)
         known = [(one.nats, at) for at, one in pieces if one.nats is not None and self.text.is_token_visible(at)]
@@ -351,7 +351,7 @@ class RunColumn(Vertical):
         if self.answer_tokens:
             self._show_status(trn("{n:,} token", "{n:,} tokens", len(self.answer_tokens)))
 
-    def redraw(self) -> None:
+    def redraw_attention(self) -> None:
         if self.mode == "attention" and self.attention is not None:
             self.text.show(self._shown_tokens())
 

@@ -39,11 +39,11 @@ class TokenAlternatives(Widget, can_focus=True):
         self._cursor, self._takes = 0, False
         self._nothing = ""
 
-    def show(self, piece: AnswerToken | None, *, takes: bool = False, nothing: str = "") -> None:
+    def show(self, piece: AnswerToken | None, *, can_continue: bool = False, nothing: str = "") -> None:
         """Show a token's alternatives, or the text `nothing`; with `takes`, the text can continue from one of them."""
         if piece is not self._piece:
             self._cursor = 0
-        self._piece, self._takes, self._nothing = piece, takes, nothing
+        self._piece, self._takes, self._nothing = piece, can_continue, nothing
         self.set_class(not self._has_alternatives, "-nothing")
         self.refresh(layout=True)
 

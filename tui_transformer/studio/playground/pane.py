@@ -20,7 +20,7 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, CommandPrompt, Settings
-from tui_transformer.lab.play.writers import WriterCache, best_finished_run
+from tui_transformer.lab.play.writers import WriterCache, best_or_newest_run
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
@@ -65,7 +65,7 @@ class PlaygroundPane(Vertical):
         modes = lambda width: mode_line(self._mode, Palette.from_app(self.app), width)
         self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
         tries = lambda width: example_line(self._first.prompts, Palette.from_app(self.app), width)
-        self._tries = NameLine(tries, self._submit_text, id="tries")
+        self._tries = NameLine(tries, self._submit_in_write_mode, id="tries")
         self._likeliest = panel(TokenAlternatives(), tr("Alternatives"))
         self._map = panel(AttentionMap(), tr("Attention"))
         self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), CachedText(id="nothing")
@@ -91,7 +91,7 @@ class PlaygroundPane(Vertical):
                 "attention": self._show_attention,
                 "run": lambda name: self._load_named_run(self._first, name),
                 "vs": lambda name: self._load_named_run(self._second, name),
-                "checkpoint": self._load_checkpoint,
+                "checkpoint": self._load_checkpoint_in_all_columns,
                 "to": self._set_target,
                 "examples": lambda _: self._show_examples(),
                 "copy": lambda _: self.action_copy_answer(),
@@ -126,12 +126,12 @@ class PlaygroundPane(Vertical):
         self._show_settings()
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
-        self.set_interval(NEWER, self._poll)
+        self.set_interval(NEWER, self._poll_runs_and_checkpoints)
 
     # The runs: found automatically, requested, named; one, or a second beside it
 
     @property
-    def columns(self) -> list[RunColumn]:
+    def columns_with_run(self) -> list[RunColumn]:
         return [column for column in (self._first, self._second) if column.run_path is not None]
 
     def choose(self, run: Path, vs: Path | None = None) -> None:
@@ -167,9 +167,9 @@ class PlaygroundPane(Vertical):
 
     async def _poll_later(self) -> None:
         await asyncio.sleep(FIRST_KEYS)
-        await self._poll()
+        await self._poll_runs_and_checkpoints()
 
-    async def _poll(self) -> None:
+    async def _poll_runs_and_checkpoints(self) -> None:
         """Find runs while there is none; else take newer checkpoints."""
         if not self.display or self._looking:
             return
@@ -182,12 +182,12 @@ class PlaygroundPane(Vertical):
         if self._run_question is not None:
             column, question = self._run_question
             question.show(self._run_choices(column))
-        if self.columns:
-            for column in self.columns:
+        if self.columns_with_run:
+            for column in self.columns_with_run:
                 await column.load_newer_checkpoint()
             return
-        found = await asyncio.to_thread(best_finished_run, self._rows)
-        if self.columns:  # chosen by hand meanwhile
+        found = await asyncio.to_thread(best_or_newest_run, self._rows)
+        if self.columns_with_run:  # chosen by hand meanwhile
             return
         if found is None:
             self._show_empty()
@@ -222,7 +222,7 @@ class PlaygroundPane(Vertical):
         title = tr("Run") if column is self._first else tr("Compare with")
         question: ChoiceDialog[Path | str] = ChoiceDialog(title, self._run_choices(column), at=column.run_path)
         self._run_question = column, question
-        self.run_worker(self._poll(), group="look")
+        self.run_worker(self._poll_runs_and_checkpoints(), group="look")
         run = await self.app.push_screen_wait(question)
         self._run_question = None
         if isinstance(run, Path):
@@ -239,7 +239,7 @@ class PlaygroundPane(Vertical):
             if row.loss is not None:
                 said = tr("loss {loss:.3f}") if row.scored else tr("train loss {loss:.3f}")
                 parts.append(said.format(loss=row.loss))
-            why_not = "" if row.saved is not None else tr("no checkpoint yet")
+            why_not = "" if row.last_checkpoint_step is not None else tr("no checkpoint yet")
             answers.append(Answer(row.path, " · ".join(parts), why_not))
         return answers
 
@@ -257,24 +257,24 @@ class PlaygroundPane(Vertical):
         else:
             self.run_worker(find(), group="ask", exclusive=True)
 
-    def _load_checkpoint(self, which: str) -> None:
+    def _load_checkpoint_in_all_columns(self, which: str) -> None:
         if not which.strip():
             raise InputError(tr("/checkpoint: give best, last or a step"))
         asked = self._first.prompt_text if self._mode == "write" else ""
-        for column in self.columns:
+        for column in self.columns_with_run:
             assert column.run_path is not None
             column.load_run(column.run_path, which.strip())
         self._held = self._held or asked
 
     def _set_target(self, language: str) -> None:
-        for column in self.columns:
+        for column in self.columns_with_run:
             if column.writer is not None:
                 column.set_target(language)
         if self._mode == "write" and self._first.prompt_text:
             self.write_answers(self._first.prompt_text)
 
     def action_turn_checkpoint(self) -> None:
-        self._load_checkpoint("best" if self._first.checkpoint == "last" else "last")
+        self._load_checkpoint_in_all_columns("best" if self._first.checkpoint == "last" else "last")
 
     def _activate(self, column: RunColumn) -> None:
         self._active = column
@@ -312,7 +312,7 @@ class PlaygroundPane(Vertical):
         self._user_settings.setdefault(self._first.run_path, {}).update(made)
         self._show_settings()
 
-    def _submit_text(self, text: str) -> None:
+    def _submit_in_write_mode(self, text: str) -> None:
         """Ask for a text as if it had been typed, even one that begins with a slash."""
         self._set_mode("write")
         self.session.history.append(text)
@@ -330,11 +330,13 @@ class PlaygroundPane(Vertical):
         return settings | own | by_hand
 
     def _show_settings(self) -> None:
-        self._controls.show(self.session.settings, self._settings_for(self._second) if len(self.columns) > 1 else {})
+        self._controls.show(
+            self.session.settings, self._settings_for(self._second) if len(self.columns_with_run) > 1 else {}
+        )
 
     def write_answers(self, text: str) -> None:
         self._set_mode("write")
-        for column in self.columns:
+        for column in self.columns_with_run:
             column.write_answer(text, self._settings_for(column))
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
@@ -349,7 +351,7 @@ class PlaygroundPane(Vertical):
         self._handle_line("/again")
 
     def action_stop_writing(self) -> bool:
-        stopped = [column.stop() for column in self.columns]
+        stopped = [column.stop() for column in self.columns_with_run]
         return any(stopped)
 
     def action_prompt(self) -> None:
@@ -382,7 +384,7 @@ class PlaygroundPane(Vertical):
         self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
-        take = lambda text: None if text is None else self._submit_text(text)
+        take = lambda text: None if text is None else self._submit_in_write_mode(text)
         self.app.push_screen(ChoiceDialog(title, [Answer(text, text) for text in prompts]), take)
 
     # Looking
@@ -390,7 +392,7 @@ class PlaygroundPane(Vertical):
     def action_mode(self, mode: str) -> None:
         self._set_mode(mode)
         if mode == "write":
-            for column in self.columns:
+            for column in self.columns_with_run:
                 column.show_answer()
         else:
             self._show_analysis()
@@ -406,9 +408,9 @@ class PlaygroundPane(Vertical):
     def _show_analysis(self, text: str | None = None) -> None:
         """Show surprise or attention for a text, or else for each run's output."""
         if text is not None:
-            for column in self.columns:
+            for column in self.columns_with_run:
                 column.prompt_text, column.answer_tokens = text, []
-        columns = [column for column in self.columns if column.prompt_text]
+        columns = [column for column in self.columns_with_run if column.prompt_text]
         notice = EACH_ITS_OWN if len({column.full_text for column in columns}) > 1 else ""
         for column in columns:
             if self._mode == "surprise":
@@ -445,7 +447,7 @@ class PlaygroundPane(Vertical):
         if self._kind not in writer.attention_kinds:
             self._kind = "self"
         if self._mode == "attention":
-            all_layers, all_heads = writer.attention_shape(self._kind)
+            all_layers, all_heads = writer.attention_layer_and_head_counts(self._kind)
             self._layer = (self._layer - 1 + layers) % all_layers + 1
             self._head = (self._head - 1 + heads) % all_heads + 1
         self.action_mode("attention")
@@ -498,7 +500,7 @@ class PlaygroundPane(Vertical):
             self._copy_prompt_to(column)
             if column is self._first and not self._held and not column.prompt_text and self._mode == "write":
                 for prompt in column.prompts[:1]:
-                    self._submit_text(prompt)
+                    self._submit_in_write_mode(prompt)
         if column is self._first and self._held:
             held, self._held = self._held, ""
             if column.writer is not None:
@@ -521,11 +523,11 @@ class PlaygroundPane(Vertical):
     def on_token_text_moved(self, event: TokenText.Moved) -> None:
         column = self._first if event.text is self._first.text else self._second
         self._activate(column)
-        column.redraw()
+        column.redraw_attention()
         self._show_detail()
 
     def on_descendant_focus(self) -> None:
-        for column in self.columns:
+        for column in self.columns_with_run:
             if column.text.has_focus:
                 self._activate(column)
         self._show_detail()
@@ -540,7 +542,7 @@ class PlaygroundPane(Vertical):
         tokens = column.inspectable_tokens
         piece: AnswerToken | None = tokens[at] if at is not None and at < len(tokens) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
-        self._likeliest.show(piece, takes=takes, nothing=HELD)
+        self._likeliest.show(piece, can_continue=takes, nothing=HELD)
         self._surprises.show(column.inspectable_tokens, at)
 
     def on_token_alternatives_alternative_chosen(self, event: TokenAlternatives.AlternativeChosen) -> None:

@@ -198,7 +198,7 @@ class TokenText(ScrollView, can_focus=True):
 
     def on_focus(self) -> None:
         if self.cursor is None and self.tokens:
-            self._go_to(len(self.tokens) - 1)
+            self._move_cursor_and_post_moved(len(self.tokens) - 1)
         self.refresh()
 
     def on_blur(self) -> None:
@@ -207,7 +207,7 @@ class TokenText(ScrollView, can_focus=True):
     def action_step(self, by: int) -> None:
         if self.tokens:
             here = len(self.tokens) - 1 if self.cursor is None else self.cursor
-            self._go_to(max(0, min(len(self.tokens) - 1, here + by)))
+            self._move_cursor_and_post_moved(max(0, min(len(self.tokens) - 1, here + by)))
 
     def action_line(self, by: int) -> None:
         if not self.tokens:
@@ -216,16 +216,16 @@ class TokenText(ScrollView, can_focus=True):
         line = max(0, min(len(self._lines.lines) - 1, self._lines.line_of(here) + by))
         found = self._lines.token_at(line, self._lines.column_of(here))
         if found is not None:
-            self._go_to(found)
+            self._move_cursor_and_post_moved(found)
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None:
             found = self._lines.token_at(offset.y + self.scroll_offset.y, offset.x)
             if found is not None:
-                self._go_to(found)
+                self._move_cursor_and_post_moved(found)
 
-    def _go_to(self, at: int) -> None:
+    def _move_cursor_and_post_moved(self, at: int) -> None:
         self.move_cursor(at)
         self.post_message(self.Moved(self, at))
 

@@ -250,7 +250,7 @@ class Chart(Widget, can_focus=True):
             return self._strip([*[BLANK] * ((width - len(cells)) // 2), *cells], width)
         cells = canvas.cells[y - 1]
         if self._pressed is not None and self._dragged is not None and y - 1 < canvas.rows:
-            cells = _select_cells(cells, *sorted((self._pressed, self._dragged)))
+            cells = _cells_with_selection_highlighted(cells, *sorted((self._pressed, self._dragged)))
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
             if may_cover(cells[column]):
@@ -267,19 +267,19 @@ class Chart(Widget, can_focus=True):
         for character, style in cells:
             if style != of:
                 if run:
-                    segments.append(Segment(run, self._style(of)))
+                    segments.append(Segment(run, self._parse_cell_style(of)))
                 run, of = "", style
             run += character
         if run:
-            segments.append(Segment(run, self._style(of)))
+            segments.append(Segment(run, self._parse_cell_style(of)))
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
-    def _style(self, name: str) -> Style:
+    def _parse_cell_style(self, name: str) -> Style:
         name, on, band = name.partition(OFF)[0].partition(ON)
-        style = self._named_style(name) if name else self.rich_style
-        return style + Style(bgcolor=self._named_style(band).bgcolor) if on else style
+        style = self._component_or_mixed_style(name) if name else self.rich_style
+        return style + Style(bgcolor=self._component_or_mixed_style(band).bgcolor) if on else style
 
-    def _named_style(self, name: str) -> Style:
+    def _component_or_mixed_style(self, name: str) -> Style:
         run = name.lstrip("abcdefghijklmnopqrstuvwxyz-")
         kind = name.removesuffix(run)
         if not run or kind not in SHARES:
@@ -291,7 +291,7 @@ class Chart(Widget, can_focus=True):
         return self._mixed[key]
 
 
-def _select_cells(cells: list[Cell], first: int, last: int) -> list[Cell]:
+def _cells_with_selection_highlighted(cells: list[Cell], first: int, last: int) -> list[Cell]:
     """Cells with those between two columns selected; their ends are also seen without colours."""
     made = list(cells)
     for column in range(first, min(last, len(cells) - 1) + 1):

@@ -77,7 +77,7 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
         texts = lambda answer: (answer.label, answer.description + answer.why_not)
         self._shown = self._filter.matching(self._answers, texts)
         self.query_one(OptionList).set_options(self._options)
-        self._highlight()
+        self._highlight_preferred_or_first()
 
     def show(self, answers: "list[Answer[T]]") -> None:
         """Offer different answers; keep the highlighted one if it is among them."""
@@ -89,7 +89,7 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
         self._answers = answers
         self._fill()
 
-    def _highlight(self) -> None:
+    def _highlight_preferred_or_first(self) -> None:
         allowed = [i for i, answer in enumerate(self._shown) if not answer.why_not]
         wanted = [i for i in allowed if self._shown[i].value == self._preferred and self._preferred is not None]
         wanted = [] if self._filter.query else wanted

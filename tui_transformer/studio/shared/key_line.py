@@ -82,11 +82,11 @@ class KeyLine(Widget):
     def render(self) -> Text:
         line = Text(no_wrap=True, end="")
         for one in self._keys_that_fit():
-            line.append_text(self._key_words(one)).append(" ")
+            line.append_text(self._words_with_hover_style(one)).append(" ")
         line.truncate(self._room, pad=True)
         if self._palette_key is not None:
             line.append("▏", self.get_component_rich_style("keys--edge", partial=True))
-            line.append_text(self._key_words(self._palette_key))
+            line.append_text(self._words_with_hover_style(self._palette_key))
         return line
 
     def _keys_that_fit(self) -> list[ShownKey]:
@@ -99,7 +99,7 @@ class KeyLine(Widget):
         """Columns to the left of the last key, which stands at the edge."""
         return max(0, self.size.width - (0 if self._palette_key is None else self._palette_key.words.cell_len + 1))
 
-    def _key_words(self, one: ShownKey) -> Text:
+    def _words_with_hover_style(self, one: ShownKey) -> Text:
         words = one.words.copy()
         if one is self._hovered:
             words.stylize(self.get_component_rich_style("keys--hover", partial=True))

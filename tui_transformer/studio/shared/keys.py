@@ -115,12 +115,12 @@ def pane_title(pane: str) -> str:
 COMMAND_KEYS: dict[str, str] = {}  # each command's first key by its id, as it is shown
 
 
-def remap(changed: dict[str, str]) -> None:
+def update_displayed_keys(changed: dict[str, str]) -> None:
     """Show the keys as the user has remapped them, by id."""
     COMMAND_KEYS.update((key.id or "", key_symbol(_current_keys(key, changed)[0])) for _, key in _all_bindings())
 
 
-remap({})
+update_displayed_keys({})
 
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:

@@ -11,7 +11,7 @@ from engine.base.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import duration, rough_duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged_score_text
-from tui_transformer.lab.records.seen import why_not_seen
+from tui_transformer.lab.records.seen import why_cannot_be_acknowledged
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete", "seen")
@@ -52,8 +52,8 @@ class Notice(NamedTuple):
 def notice(row: RunRow, view: RunView | None) -> Notice:
     resumes = (
         tr("press r to start over: there is no checkpoint yet")
-        if row.saved is None
-        else tr("press r to resume from step {saved:,}", saved=row.saved)
+        if row.last_checkpoint_step is None
+        else tr("press r to resume from step {saved:,}", saved=row.last_checkpoint_step)
     )
 
     def then(reason: str, rest: str) -> str:
@@ -74,7 +74,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
-            return Notice(row.reason, "warning") if row.reason else Notice(_progress_text(view))
+            return Notice(row.reason, "warning") if row.reason else Notice(_validation_progress_text(view))
         case "handing-over":
             return Notice(tr("moving to the background…"))
         case "paused":  # on a full disk it continues by itself
@@ -104,10 +104,10 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
 
 
 def _above_floor_text(view: RunView, loss: float) -> str:
-    return tr("{loss:.3f} above the floor", loss=loss - view.floors[0].nats) if view.floors else ""
+    return tr("{loss:.3f} above the floor", loss=loss - view.floors[0].known_nats_per_char) if view.floors else ""
 
 
-def _progress_text(view: RunView | None) -> str:
+def _validation_progress_text(view: RunView | None) -> str:
     """Whether it still improves, and how far it is from the best possible loss."""
     best, last = (view.best, view.last) if view is not None else (None, None)
     if view is None or best is None or last is None or best.loss is None or last.loss is None:
@@ -171,8 +171,8 @@ def action_problem(action: str, row: RunRow | None, here: bool) -> str:
         case "detach" if not here:
             return tr("{name} is already running in the background", name=name)
         case "seen":
-            return why_not_seen(name, row.badges)
-        case "play" if row.saved is None:
+            return why_cannot_be_acknowledged(name, row.badges)
+        case "play" if row.last_checkpoint_step is None:
             return tr("{name} has no checkpoint to write with yet", name=name)
         case "rename" | "delete" if row.live:
             if action == "rename":

@@ -26,7 +26,7 @@ async def run_callbacks(app: App[Any]) -> None:
     await app._flush_next_callbacks()
 
 
-def prepared(app: App[Any], name: str) -> tuple[Screen[Any], Awaitable[Any]]:
+def mount_hidden_screen(app: App[Any], name: str) -> tuple[Screen[Any], Awaitable[Any]]:
     """Mount an installed screen without showing it, which no public method does; await the second before `lay_out`."""
     return app._get_screen(name)
 

@@ -28,7 +28,7 @@ class AltDigit(Enum):
     SIX, SEVEN, EIGHT, NINE = "alt+6", "alt+7", "alt+8", "alt+9"
 
 
-def register_keys() -> None:
+def register_alt_and_symbol_keys() -> None:
     """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2.
 
     And let a line take / + - @ \\ _ as text even where they are bound: Textual has no character for their short names.

@@ -124,9 +124,9 @@ class TrainPane(Horizontal):
                 await asyncio.wait_for(self._wake.wait(), wait if seen else MAX_INTERVAL)
                 await asyncio.sleep(SETTLE)
 
-    def _read_runs(self, chosen: Path | None, seen: bool) -> tuple[FolderSnapshot, Ghost | None]:
-        snapshot = self.feed.poll(chosen, full=seen)
-        return snapshot, self._ghosts.find(snapshot) if seen and self._ghost_shown else None
+    def _read_runs(self, chosen: Path | None, on_screen: bool) -> tuple[FolderSnapshot, Ghost | None]:
+        snapshot = self.feed.poll(chosen, full=on_screen)
+        return snapshot, self._ghosts.find(snapshot) if on_screen and self._ghost_shown else None
 
     def _is_on_screen(self) -> bool:
         return bool(self.display) and self.size.width > 0
@@ -157,7 +157,7 @@ class TrainPane(Horizontal):
         if self._is_on_screen():
             self.redraw()
 
-    def show_timing(self, event: StudyTiming) -> None:
+    def update_study_being_timed(self, event: StudyTiming) -> None:
         """List a study whose variants are being timed, and choose it; one that could not start is gone at once."""
         path = study_file(self.runs_dir, event.study)
         if event.state == "begun":
@@ -221,12 +221,12 @@ class TrainPane(Horizontal):
             self._gauges.show(row, view)
             self._tabs.show(row, view)
 
-    def _show_settings(self, lines: int) -> None:
+    def _show_settings(self, list_height: int) -> None:
         """Show what the chosen run was asked for, in the room that the list leaves."""
         (row, view), box = self.current_run(), self._settings
         if row is not None and view is None:
             return  # the previous ones, for a moment
-        room = self._runs.outer_size.height + (box.outer_size.height if box.display else 0) - lines - AROUND
+        room = self._runs.outer_size.height + (box.outer_size.height if box.display else 0) - list_height - AROUND
         settings = view.settings if view is not None else ()
         box.display = bool(settings) and room >= LEAST_SETTINGS and self.app.has_class("framed")
         if box.display:
@@ -252,7 +252,13 @@ class TrainPane(Horizontal):
     def _refresh_bindings_if_changed(self, row: RunRow | StudyRow | None) -> None:
         allowed: object = row
         if isinstance(row, RunRow):
-            allowed = (row.path, row.state, row.saved is None, self._is_here(row), row.badges)
+            allowed = (
+                row.path,
+                row.state,
+                row.last_checkpoint_step is None,
+                self._trains_in_this_process(row),
+                row.badges,
+            )
         if allowed != self._allowed:
             self._allowed = allowed
             self.refresh_bindings()
@@ -309,13 +315,13 @@ class TrainPane(Horizontal):
         self._wake.set()
 
     def action_zoom(self) -> None:
-        self._charts.zoom(not self._charts.zoomed)
+        self._charts.set_single_chart_mode(not self._charts.zoomed)
         self.set_class(self._charts.zoomed, "-zoom")
 
     def action_back(self) -> None:
         """Undo, latest first: the part of a chart that is shown, one chart alone."""
         if self._charts.shows_part:
-            self._charts.zoom_out()
+            self._charts.reset_zoom()
             return
         if self._charts.zoomed:
             self.action_zoom()
@@ -366,7 +372,7 @@ class TrainPane(Horizontal):
 
     # What is allowed, and what is pending
 
-    def _is_here(self, row: RunRow) -> bool:
+    def _trains_in_this_process(self, row: RunRow) -> bool:
         return self.launches.local_run == row.path
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -379,7 +385,7 @@ class TrainPane(Horizontal):
             return tr("Nothing has been trained yet")
         if study is not None:
             return study_action_problem(action, study)
-        return action_problem(action, row, row is not None and self._is_here(row))
+        return action_problem(action, row, row is not None and self._trains_in_this_process(row))
 
     def on_key(self, event: KeyPress) -> None:
         active = self.screen.active_bindings.get(event.key)
@@ -402,7 +408,7 @@ class TrainPane(Horizontal):
 
     # What is done to a run
 
-    async def _run_in_thread(self, task: Callable[[], object], run: Path) -> bool:
+    async def _try_in_thread(self, task: Callable[[], object], run: Path) -> bool:
         """Run it in a thread; show any error, and return whether it succeeded."""
         try:
             await asyncio.to_thread(task)
@@ -420,7 +426,7 @@ class TrainPane(Horizontal):
         said: list[str] = []
         runs = [run.path for run in study.runs]
         send = lambda: said.append(self.launches.send_study_command(study.name, runs, command))
-        if await self._run_in_thread(send, study.path):
+        if await self._try_in_thread(send, study.path):
             notify(self, f"{study.name}: {doing} {said[0]}")
 
     @work(group="actions", exit_on_error=False)
@@ -449,18 +455,18 @@ class TrainPane(Horizontal):
             return
         # The app itself reports how a run in this process ended.
         self._send_command(
-            RunCommand.STOP, tr("stopping…"), None if self._is_here(self._chosen_row) else _state_at_step
+            RunCommand.STOP, tr("stopping…"), None if self._trains_in_this_process(self._chosen_row) else _state_at_step
         )
 
     def action_checkpoint(self) -> None:
-        done = lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0)
+        done = lambda now: tr("saved a checkpoint at step {step:,}", step=now.last_checkpoint_step or 0)
         self._send_command(RunCommand.CHECKPOINT, tr("saving…"), done)
 
     @work(group="actions", exit_on_error=False)
     async def _send_command(self, command: RunCommand, words: str, done: Callable[[RunRow], str] | None) -> None:
         row = self._chosen_row
         self._add_pending(row, words, done)
-        await self._run_in_thread(lambda: self.launches.send_command(row.path, command), row.path)
+        await self._try_in_thread(lambda: self.launches.send_command(row.path, command), row.path)
 
     def action_resume(self, how: LaunchChoice) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
@@ -474,7 +480,7 @@ class TrainPane(Horizontal):
         row = self._chosen_row
         said: list[str] = []
         self._add_pending(row, tr("moving to the background…"), None)
-        if await self._run_in_thread(lambda: said.append(self.launches.hand_over()), row.path):
+        if await self._try_in_thread(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
             notify(self, said[0])
 
@@ -482,7 +488,7 @@ class TrainPane(Horizontal):
     async def action_seen(self) -> None:
         row = self._chosen_row
         said: list[str] = []
-        if await self._run_in_thread(lambda: said.append(toggle_seen(row.path, row.badges)), row.path):
+        if await self._try_in_thread(lambda: said.append(toggle_seen(row.path, row.badges)), row.path):
             notify(self, said[0])
 
     def action_play(self) -> None:
@@ -499,7 +505,7 @@ class TrainPane(Horizontal):
         wrong = lambda name: error_text(lambda: taken(name))
         asked = TextDialog(tr("New name for {name}", name=row.name), row.name, wrong=wrong)
         name = await self.app.push_screen_wait(asked)
-        if name and name != row.name and await self._run_in_thread(lambda: rename(RunReader(row.path), name), row.path):
+        if name and name != row.name and await self._try_in_thread(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
             notify(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
@@ -510,7 +516,7 @@ class TrainPane(Horizontal):
         answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it and its checkpoints"))]
         question = ChoiceDialog(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
-        if sure and await self._run_in_thread(lambda: delete(RunReader(row.path)), row.path):
+        if sure and await self._try_in_thread(lambda: delete(RunReader(row.path)), row.path):
             notify(self, tr("deleted {name}", name=row.name))
 
 

@@ -246,7 +246,7 @@ class RunCharts(Horizontal):
 
     def show(self, row: RunRow | StudyRow | None, view: RunView | None, ghost: Ghost | None = None) -> None:
         if row is None or self._shown_data[0] is None or row.path != self._shown_data[0].path:
-            self.zoom_out()
+            self.reset_zoom()
             self._hidden = frozenset(style for style in self._hidden if style in TOGGLED)
         self._shown_data = (row, view, ghost)
         if not self._shows_both and self._beside.has_focus:  # what is about to close cannot keep the focus
@@ -299,7 +299,7 @@ class RunCharts(Horizontal):
                 axis=AXES[self.axis],
                 smoothing=self.smoothing,
                 log=self.logarithmic,
-                floors=[floor.nats for floor in view.floors],
+                floors=[floor.known_nats_per_char for floor in view.floors],
                 ghost=() if ghost is None else ghost.validation,
             )
             hidden = self._hidden if measure is not THROUGHPUT else frozenset()  # whose line has no name to click on
@@ -310,7 +310,7 @@ class RunCharts(Horizontal):
 
     def next_axis(self) -> None:
         self.axis = (self.axis + 1) % len(AXES)
-        self.zoom_out()
+        self.reset_zoom()
         self.on_chart_cursor_moved(Chart.CursorMoved(None))
         self.show(*self._shown_data)
 
@@ -334,7 +334,7 @@ class RunCharts(Horizontal):
             self._single = chosen
         self.show(*self._shown_data)
 
-    def zoom(self, on: bool) -> None:
+    def set_single_chart_mode(self, on: bool) -> None:
         if on and self._shows_both:
             self._single = (self._second or self._default_second_measure()) if self._beside.has_focus else LOSS
         self.zoomed = on
@@ -351,7 +351,7 @@ class RunCharts(Horizontal):
         """Whether only a part of x is shown."""
         return any(chart.span is not None for chart in (self._first, self._beside))
 
-    def zoom_out(self) -> None:
+    def reset_zoom(self) -> None:
         for chart in (self._first, self._beside):
             chart.zoom_to(None)
 

@@ -300,8 +300,8 @@ def _label(name: str, value: str) -> Content:
     return Content.assemble((name, "$foreground 65%"), " ", (value, "bold"))
 
 
-def _side_by_side(cells: list[Content], each: int) -> Content:
-    padded = [Content.assemble(cell, " " * max(0, each - cell.cell_length)) for cell in cells]
+def _side_by_side(cells: list[Content], cell_width: int) -> Content:
+    padded = [Content.assemble(cell, " " * max(0, cell_width - cell.cell_length)) for cell in cells]
     return Content(" " * GAP).join(padded)
 
 

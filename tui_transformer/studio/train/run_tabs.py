@@ -13,7 +13,7 @@ from textual.widgets import Static
 from engine.base.clean import clean_line
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
-from engine.config.measures import probe_name
+from engine.config.measures import probe_display_name
 from engine.runs.records import ModelOutput
 from tui_transformer.lab.formatting import bar, fit_to_width, rough_duration
 from tui_transformer.lab.records.badges import SIGNS, badge, worst_first
@@ -105,24 +105,29 @@ class RunTabs(Vertical):
 
     def show(self, row: RunRow | None, view: RunView | None) -> None:
         self._row, self._view = row, view
-        shown = (self.tab, self._other_tab, self._unseen_badges, self._first.has_focus or self._beside.has_focus)
+        shown = (
+            self.tab,
+            self._tab_shown_beside,
+            self._badges_not_marked_seen,
+            self._first.has_focus or self._beside.has_focus,
+        )
         if shown != self._shown:
             self._shown = shown
             self._line.refresh()
-            self.border_title = self._tab_names()[0].rstrip()
+            self.border_title = self._line_with_tab_names()[0].rstrip()
             self.border_subtitle = SCROLLS[0].strip() if shown[-1] else ""
         self._first.show(self.tab, view)
-        self._beside.display = bool(self._other_tab)
-        if self._other_tab:
-            self._beside.show(self._other_tab, view)
+        self._beside.display = bool(self._tab_shown_beside)
+        if self._tab_shown_beside:
+            self._beside.show(self._tab_shown_beside, view)
 
     @property
-    def _other_tab(self) -> str:
+    def _tab_shown_beside(self) -> str:
         """The text beside the chosen one; "" if there is no room for it."""
         return ("checks" if self.tab != "checks" else "samples") if self.wide else ""
 
     @property
-    def _unseen_badges(self) -> tuple[str, ...]:
+    def _badges_not_marked_seen(self) -> tuple[str, ...]:
         """The badges of the findings that still hold and that nobody has marked as seen, worst first."""
         if self._row is None or self._view is None:
             return ()
@@ -130,14 +135,14 @@ class RunTabs(Vertical):
         names = (finding.badge for finding in self._view.findings)
         return worst_first(name for name in names if name is not None and name in left)
 
-    def _tab_names(self, line: Content = Content()) -> tuple[Content, NameSpans]:
+    def _line_with_tab_names(self, line: Content = Content()) -> tuple[Content, NameSpans]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
         places = []
         for name in TABS:
-            start, other = line.cell_length, name == self._other_tab
+            start, other = line.cell_length, name == self._tab_shown_beside
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
             line = Content.assemble(line, (f"{tr(name)} ", style), (COMMAND_KEYS[name], DIM))
-            if name == "checks" and (unseen := self._unseen_badges):
+            if name == "checks" and (unseen := self._badges_not_marked_seen):
                 severity = badge(unseen[0]).severity
                 line = Content.assemble(line, (f" {SIGNS[severity]}{len(unseen)}", STYLES[severity]))
             places.append((start, line.cell_length, name))
@@ -146,7 +151,7 @@ class RunTabs(Vertical):
 
     def _tab_line(self, width: int) -> tuple[Content, NameSpans]:
         """A line with the tabs' names; while a text has the focus, how to scroll it."""
-        line, places = self._tab_names(Content.styled("── ", "$foreground 25%"))
+        line, places = self._line_with_tab_names(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
         scrolls = self._first.has_focus or self._beside.has_focus
         words = next((words for words in SCROLLS if cell_len(words) <= room), "") if scrolls else ""
@@ -156,7 +161,7 @@ class RunTabs(Vertical):
     def on_click(self, event: Click) -> None:
         """In the frame the tabs' names are its title."""
         if event.widget is self and event.y == 0:
-            places = self._tab_names()[1]
+            places = self._line_with_tab_names()[1]
             name = next((name for start, end, name in places if start <= event.x - TITLE < end), None)
             if name is not None:
                 self.choose(name)
@@ -187,14 +192,16 @@ def samples_text(view: RunView) -> Content:
             tr(", temperature {temperature:g}", temperature=sample.temperature) if sample.temperature else ""
         )
         if sample.translations:
-            parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation_text, sample.translations)]))
+            parts.append(
+                Content("\n").join([Content.styled(head, DIM), *map(_translated_sample_text, sample.translations)])
+            )
         else:
             middle = "" if view.continues else "\n→ "
             parts.append(Content.assemble((head, DIM), "\n", (sample.prompt, "bold"), middle, sample.text.rstrip()))
     return Content("\n\n").join(parts)
 
 
-def _translation_text(row: ModelOutput) -> Content:
+def _translated_sample_text(row: ModelOutput) -> Content:
     source, reference, written = clean_line(row.source), clean_line(row.reference), clean_line(row.text)
     exact = bool(reference) and written.strip() == reference.strip()
     mark = ("✓ ", "$success") if exact else ("→ ", DIM)
@@ -214,7 +221,7 @@ def checks_text(view: RunView) -> Content:
         why = tr(": {why}", why=clean_line(finding.why))
         lines.append(Content.assemble((f"{finding.sign} ", style), words, (why, DIM)))
     if view.probes:
-        names = [tr(probe_name(clean_line(probe.name))) for probe in view.probes]
+        names = [tr(probe_display_name(clean_line(probe.name))) for probe in view.probes]
         width = max(map(cell_len, names))
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for name, probe in zip(names, view.probes, strict=True):

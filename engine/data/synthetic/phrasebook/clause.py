@@ -145,7 +145,7 @@ def draw_object(draws: Draws, verb: Verb, subject: Nominal, without: Sequence[st
     return draw_until(draw, lambda phrase: phrase.noun is not noun_of(subject))
 
 
-def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = None) -> Nominal:
+def draw_other_person(draws: Draws, subject: Nominal, other_than: Nominal | None = None) -> Nominal:
     """Return a known person other than the subject: a recipient or a companion."""
     if draws.chance(0.4):
         return draw_object_pronoun(draws, subject)
@@ -244,7 +244,7 @@ def draw_clause(
     if isinstance(subject, NounPhrase) and subject.determiner == "no":
         without = ("no", *without)
     given = draw_object(draws, verb, subject, without) if verb.objects and gap != "object" else None
-    recipient = draw_recipient(draws, subject, given) if verb.frame == "ditransitive" else None
+    recipient = draw_other_person(draws, subject, given) if verb.frame == "ditransitive" else None
     # Adverbials, at most `room` of them optional.
     room = 0 if bare else _MOST_ADVERBIALS
     time = manner = circumstance = place = None
@@ -271,9 +271,9 @@ def draw_clause(
         if preposition == "by" and not near:  # nobody takes the train to the kitchen
             circumstance = Adverbial("by", "mit", "dative", draws.pick(_VEHICLES))
         elif preposition == "with":
-            circumstance = Adverbial("with", "mit", "dative", draw_recipient(draws, subject, given))
+            circumstance = Adverbial("with", "mit", "dative", draw_other_person(draws, subject, given))
         elif preposition == "for" and place is None:
-            circumstance = Adverbial("for", "für", "accusative", draw_recipient(draws, subject, given))
+            circumstance = Adverbial("for", "für", "accusative", draw_other_person(draws, subject, given))
         room -= circumstance is not None
     if room > 0 and draws.chance(_P_MANNER) and not (isinstance(given, NounPhrase) and given.indefinite):
         manners = [manner for manner in lexicon.MANNERS if manner in traits]

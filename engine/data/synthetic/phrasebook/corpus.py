@@ -46,7 +46,7 @@ def held_out_pairs(seed: int) -> frozenset[VerbObject]:
             if allowed and kept_from[noun] < 2 and draws.chance(HELD_OUT_PAIRS):
                 allowed -= 1
                 kept_from[noun] += 1
-                apart.append((verb.lemma, noun.english))
+                apart.append((verb.english_lemma, noun.english))
     return frozenset(apart)
 
 

@@ -87,14 +87,16 @@ def adverbial(of: Adverbial, address: Address) -> str:
     return WORDS[of.english] + (f" {nominal(of.nominal, PREPOSITIONAL, address)}" if of.nominal else "")
 
 
-def _verb_complement(verb: _Verb, about: Nominal | None) -> str:
+def _fixed_predicate_word(verb: _Verb, about: Nominal | None) -> str:
     """Return the word before the verb, if it has one: nodig hebben, leuk vinden, but lekker vinden of food."""
     word = next((trait for trait in ("leuk", "nodig", "in_slaap") if trait in verb.traits), "").replace("_", " ")
     food = isinstance(about, NounPhrase) and about.noun.kind in ("food", "drink")
     return "lekker" if word == "leuk" and food else word
 
 
-def _verb_parts(clause: Clause, verb: _Verb, address: Address, after: bool, goal: bool) -> tuple[str, str, str]:
+def _finite_prefix_nonfinite(
+    clause: Clause, verb: _Verb, address: Address, inverted: bool, goal: bool
+) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it; a subject that
     comes `after` the verb may change it.
     """
@@ -102,7 +104,7 @@ def _verb_parts(clause: Clause, verb: _Verb, address: Address, after: bool, goal
     if isinstance(subject, NounPhrase):
         number = 3 if subject.plural else 2
     elif isinstance(subject, Pronoun):
-        you = {"du": 4 if after else 1, "Sie": 1, "ihr": 3}[address]
+        you = {"du": 4 if inverted else 1, "Sie": 1, "ihr": 3}[address]
         number = {"I": 0, "you": you, "we": 3, "they": 3}.get(subject.name, 2)
     if clause.modal:
         row = _ROWS["modals"][clause.modal.english]
@@ -154,7 +156,7 @@ def _middle_field(clause: Clause, verb: _Verb, address: Address, front: str, abo
         found["company"] = adverbial(clause.circumstance, address)
     if clause.place and front != "place":
         found["early place" if "new" in found else "place"] = adverbial(clause.place, address)
-    if word := _verb_complement(verb, about or thing if not isinstance(thing, Adjective) else None):
+    if word := _fixed_predicate_word(verb, about or thing if not isinstance(thing, Adjective) else None):
         found["predicate"] = word
     return [found[role] for role in _MIDDLE_FIELD if role in found]
 
@@ -196,12 +198,14 @@ def _main_clause(
     goal: bool = False,
 ) -> str:
     verb = _dutch_verb(clause.verb)
-    finite, prefix, rest = _verb_parts(clause, verb, address, front != "subject", goal or clause.place is not None)
+    finite, prefix, rest = _finite_prefix_nonfinite(
+        clause, verb, address, front != "subject", goal or clause.place is not None
+    )
     middle = _middle_field(clause, verb, address, front, about)
     return " ".join(filter(None, (opening, finite, *middle, *last, prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
     verb = _dutch_verb(clause.verb)
-    finite, prefix, rest = _verb_parts(clause, verb, address, False, clause.place is not None)
+    finite, prefix, rest = _finite_prefix_nonfinite(clause, verb, address, False, clause.place is not None)
     return " ".join(filter(None, (conjunction, *_middle_field(clause, verb, address, "", None), prefix + finite, rest)))

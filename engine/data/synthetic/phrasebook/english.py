@@ -34,7 +34,7 @@ def _adverbial(of: Adverbial) -> str:
     return f"{of.english} {nominal(of.nominal, True)}" if of.nominal else of.english
 
 
-def _verb_parts(clause: Clause, split: bool) -> tuple[str, str]:
+def _auxiliary_and_rest(clause: Clause, needs_auxiliary: bool) -> tuple[str, str]:
     """Return the auxiliary ("" if none is needed) and the rest of the verb; a subject or "not" may `split` the two."""
     subject, verb, modal = clause.subject, clause.verb, clause.modal
     if isinstance(subject, Pronoun):
@@ -54,7 +54,7 @@ def _verb_parts(clause: Clause, split: bool) -> tuple[str, str]:
         return _BE["present"][agreement], verb.ing
     else:
         forms = (verb.english, verb.third, verb.past)
-    if split:
+    if needs_auxiliary:
         return ("did" if past else "does" if agreement == 1 else "do"), forms[0]
     return "", forms[2] if past else forms[1] if agreement == 1 else forms[0]
 
@@ -82,7 +82,7 @@ def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str = "")
 
 def statement(clause: Clause, front: str = "subject") -> str:
     """Return a statement; `front`: "subject", "time" or "place" opens it."""
-    auxiliary, rest = _verb_parts(clause, split=clause.negated)
+    auxiliary, rest = _auxiliary_and_rest(clause, needs_auxiliary=clause.negated)
     negation = "not" if clause.negated else ""
     if negation and auxiliary == "can":
         auxiliary, negation = "cannot", ""
@@ -96,6 +96,6 @@ def statement(clause: Clause, front: str = "subject") -> str:
 
 def question(clause: Clause, asked: str = "") -> str:
     """Return a question; a question word that is the subject needs `statement` instead."""
-    auxiliary, rest = _verb_parts(clause, split=True)
+    auxiliary, rest = _auxiliary_and_rest(clause, needs_auxiliary=True)
     negation = "not" if clause.negated else ""
     return _sentence(clause, (asked, auxiliary, nominal(clause.subject), negation), rest)

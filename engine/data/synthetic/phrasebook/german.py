@@ -26,14 +26,14 @@ _MIDDLE_FIELD = (
 )
 
 
-def _pronoun(pronoun: Pronoun, address: Address) -> list[str]:
+def _pronoun_cases_and_person(pronoun: Pronoun, address: Address) -> list[str]:
     """Return a pronoun's nominative, accusative and dative, and its grammatical person."""
     return lexicon.PRONOUNS[f"you:{address}" if pronoun.name == "you" else pronoun.name][2:]
 
 
 def nominal(of: Nominal, case: Case, address: Address) -> str:
     if isinstance(of, Pronoun):
-        return _pronoun(of, address)[("nominative", "accusative", "dative").index(case)]
+        return _pronoun_cases_and_person(of, address)[("nominative", "accusative", "dative").index(case)]
     return of.name if isinstance(of, Name) else _noun_phrase(of, case, address)
 
 
@@ -71,11 +71,11 @@ def adverbial(of: Adverbial, address: Address) -> str:
     return f"{first} {rest}".rstrip()
 
 
-def _verb_parts(clause: Clause, address: Address) -> tuple[str, str, str]:
+def _finite_prefix_nonfinite(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
     verb, subject = clause.verb, clause.subject
     if isinstance(subject, Pronoun):
-        person = _pronoun(subject, address)[3]
+        person = _pronoun_cases_and_person(subject, address)[3]
     else:
         person = "SIE" if isinstance(subject, NounPhrase) and subject.plural else "ER"
     who = lexicon.PERSONS.index(person)
@@ -136,15 +136,15 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
         opening = clause.time.german
     elif front == "place" and clause.place:
         opening = adverbial(clause.place, address)
-    return question(clause, address, opening, front)
+    return main_clause(clause, address, opening, front)
 
 
-def question(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
+def main_clause(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
     """Return a main clause after its `opening`, a question word or the `front` constituent; without one, verb first."""
-    finite, prefix, rest = _verb_parts(clause, address)
+    finite, prefix, rest = _finite_prefix_nonfinite(clause, address)
     return " ".join(filter(None, (opening, finite, *_middle_field(clause, address, front), prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
-    finite, prefix, rest = _verb_parts(clause, address)
+    finite, prefix, rest = _finite_prefix_nonfinite(clause, address)
     return " ".join(filter(None, (conjunction, *_middle_field(clause, address, ""), rest, prefix + finite)))

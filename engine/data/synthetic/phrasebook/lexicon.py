@@ -69,7 +69,7 @@ class Verb:
     traits: frozenset[str] = frozenset()  # what else the verb allows: see `lexicon.toml`
 
     @property
-    def lemma(self) -> str:
+    def english_lemma(self) -> str:
         return f"{self.english} {self.particle}".strip()
 
 
@@ -190,7 +190,7 @@ MODALS = tuple(
 )
 
 
-def modals(*english: str) -> tuple[Modal, ...]:
+def modals_by_english(*english: str) -> tuple[Modal, ...]:
     return tuple(modal for modal in MODALS if modal.english in english)
 
 

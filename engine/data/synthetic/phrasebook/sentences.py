@@ -22,9 +22,9 @@ from engine.data.synthetic.phrasebook.clause import (
     draw_clause,
     draw_dynamic_verb,
     draw_object_pronoun,
+    draw_other_person,
     draw_phrase,
     draw_place,
-    draw_recipient,
     draw_subject,
     draw_verb,
     noun_of,
@@ -48,7 +48,7 @@ class Sentence:
     @property
     def verb_object(self) -> VerbObject | None:
         pairs = ((clause.verb, noun_of(clause.object)) for clause in self.clauses)
-        return next(((verb.lemma, noun.english) for verb, noun in pairs if noun is not None), None)
+        return next(((verb.english_lemma, noun.english) for verb, noun in pairs if noun is not None), None)
 
 
 def _statement_sentence(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
@@ -62,7 +62,7 @@ def _question_sentence(
     clause: Clause, address: Address, word: str = "", wort: str = "", about: Nominal | None = None
 ) -> Sentence:
     """Return one clause as a question, with an English and a German question word, or `about` an object."""
-    asked, gefragt = english.question(clause, word), german.question(clause, address, wort)
+    asked, gefragt = english.question(clause, word), german.main_clause(clause, address, wort)
     gevraagd = dutch.question(clause, address, about or word)
     return Sentence(f"{asked}?", f"{gefragt}?", clauses=(clause,), dutch=f"{gevraagd}?")
 
@@ -152,7 +152,7 @@ def existential(draws: Draws, address: Address) -> Sentence:
 def belonging(draws: Draws, address: Address) -> Sentence:
     """This key belongs to the old woman. · Dieser Schlüssel gehört der alten Frau."""
     what = draw_phrase(draws, _BELONGINGS, "object", shapes=DEFINITE_SHAPES)
-    owner = draw_recipient(draws, what)
+    owner = draw_other_person(draws, what)
     clause = Clause(what, lexicon.GEHOEREN, "present", object=owner, negated=draws.chance(0.2))
     asks = not clause.negated and draws.chance(0.3)
     return (_question_sentence if asks else _statement_sentence)(clause, address)
@@ -221,10 +221,10 @@ def why_question(draws: Draws, address: Address) -> Sentence:
 _SUBORDINATING = {"that": "dass", "whether": "ob", "because": "weil", "if": "wenn"}
 _COORDINATING = {"but": "aber", "and": "und"}
 _THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
-_PLANS = lexicon.modals("want", "have", "will")
-_REFUSALS = lexicon.modals("can", "want", "may", "will")
-_HOPES = (None, *lexicon.modals("can", "will"))
-_DUTIES = lexicon.modals("want", "have")  # these have a past
+_PLANS = lexicon.modals_by_english("want", "have", "will")
+_REFUSALS = lexicon.modals_by_english("can", "want", "may", "will")
+_HOPES = (None, *lexicon.modals_by_english("can", "will"))
+_DUTIES = lexicon.modals_by_english("want", "have")  # these have a past
 _DEFINITE_SOMEBODY = ("a", "no", "two")  # excluded determiners
 
 
@@ -288,7 +288,7 @@ def if_first(draws: Draws, address: Address) -> Sentence:
     """If Anna comes, I will help you. · Wenn Anna kommt, werde ich dir helfen."""
     condition, main = _condition(draws)
     told = f"if {english.statement(condition)}, {english.statement(main)}."
-    erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}."
+    erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.main_clause(main, address)}."
     verteld = f"{dutch.subordinate('als', condition, address)}, {dutch.question(main, address)}."
     return Sentence(told, erzaehlt, clauses=(condition, main), dutch=verteld)
 
@@ -318,7 +318,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
     return condition, draw_clause(draws, verb, subject=subject, tense="modal", bare=draws.chance(0.6))
 
 
-def it_is(draws: Draws, address: Address) -> Sentence:
+def anaphoric_it_subject(draws: Draws, address: Address) -> Sentence:
     """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
     first, thing, it = _about_a_thing(draws)
     adjective = draw_adjective(draws, thing)
@@ -326,13 +326,13 @@ def it_is(draws: Draws, address: Address) -> Sentence:
     return _join_clauses(first, "because" if draws.chance(0.5) else "but", second, address)
 
 
-def it_again(draws: Draws, address: Address) -> Sentence:
+def anaphoric_it_object(draws: Draws, address: Address) -> Sentence:
     """Paul has a bicycle, but he does not need it. · Paul hat ein Fahrrad, aber er braucht es nicht."""
     first, thing, it = _about_a_thing(draws)
     while (again := _pronoun_for(first.subject)) is None:
         first, thing, it = _about_a_thing(draws)
     if draws.chance(0.2):
-        verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_recipient(draws, again)
+        verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_other_person(draws, again)
         second = Clause(again, verb, "modal", draws.pick(_PLANS), it, recipient)
         return _join_clauses(first, "and", second, address)
     fits = lambda verb: thing.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
@@ -396,8 +396,8 @@ CONSTRUCTIONS: dict[str, tuple[Callable[[Draws, Address], Sentence], float]] = {
     "because": (because_clause, 4),
     "if first": (if_first, 3),
     "if last": (if_last, 2),
-    "it is": (it_is, 3),
-    "it again": (it_again, 3),
+    "it is": (anaphoric_it_subject, 3),
+    "it again": (anaphoric_it_object, 3),
 }
 _CHOICE = Weighted(*((name, weight) for name, (_, weight) in CONSTRUCTIONS.items()))
 _ADDRESS: Weighted[Address] = Weighted(("du", 62), ("Sie", 20), ("ihr", 18))

@@ -18,7 +18,7 @@ from engine.data.parallel.by_path import align_lines
 from engine.data.parallel.iwslt import parse_segments, parse_tagged
 from engine.data.parallel.lines import split_lines
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.parallel.table import parse_table
+from engine.data.parallel.table import parse_pairs_and_languages
 
 EN = "".join(f"This is sentence {i}.\n" for i in range(40))
 DE = "".join(f"Das ist Satz {i}.\n" for i in range(40))
@@ -361,7 +361,7 @@ def test_no_bytes_at_all_get_past_an_input_error(one: bytes, other: bytes) -> No
     readers = (
         lambda: align_lines(split_lines(one, "a"), split_lines(other, "b")),
         lambda: parse_tagged(split_lines(one, "a"), split_lines(other, "b")),
-        lambda: parse_table(split_lines(one, "a")),
+        lambda: parse_pairs_and_languages(split_lines(one, "a")),
         lambda: parse_segments(one, "a"),
     )
     for read in readers:

@@ -17,7 +17,7 @@ from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import parse_segments, parse_tagged, parse_xml_pair
 from engine.data.parallel.lines import NumberedLines, read_lines, split_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.table import parse_table, unquote
+from engine.data.parallel.table import parse_pairs_and_languages, unquote
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
@@ -59,7 +59,9 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     pairs = list(zip(ones, others, strict=False))
     if any(unquote(cell) != cell for pair in pairs for cell in pair) or all(a == b for a, b in pairs):
         return
-    found, _ = parse_table(NumberedLines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b"))
+    found, _ = parse_pairs_and_languages(
+        NumberedLines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b")
+    )
     assert list(zip(found.sources, found.targets, strict=True)) == pairs
 
 
@@ -77,7 +79,7 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     ],
 )
 def test_a_header_is_known_by_its_headings(first: str, languages: tuple[str, str], pairs: int) -> None:
-    found, known = parse_table(NumberedLines("x", [first, "Run!\tLauf!"]))
+    found, known = parse_pairs_and_languages(NumberedLines("x", [first, "Run!\tLauf!"]))
     assert known == languages and len(found) == pairs
 
 
@@ -102,9 +104,9 @@ def test_only_cells_that_a_csv_writer_quoted_are_unquoted(cell: str, text: str) 
 def test_columns_are_found_by_name_and_by_number(tmp_path) -> None:
     write(tmp_path, p__tsv="id\tDeutsch\tEnglisch\n1\tHallo\tHi\n2\tGeh\tGo\n")
     lines = read_lines(tmp_path / "p.tsv")
-    by_name, _ = parse_table(lines, ("Englisch", "Deutsch"))
+    by_name, _ = parse_pairs_and_languages(lines, ("Englisch", "Deutsch"))
     assert by_name == Pairs(("Hi", "Go"), ("Hallo", "Geh"))
-    assert parse_table(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
+    assert parse_pairs_and_languages(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
 
 
 TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewer>\n{}\n</doc>\n"
@@ -282,7 +284,7 @@ def test_several_columns_are_several_target_languages(tmp_path) -> None:
     rows = ["en\tde\tfr", *(f"one {i}\teins {i}\t{f'un {i}' if i % 2 else ''}" for i in range(40))]
     (tmp_path / "t.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     corpus = load_path(DataConfig(corpus=f"{tmp_path / 't.tsv'}#en,de,fr", validation_fraction=0.2))
-    assert corpus.languages == ("en", "de", "fr") and corpus.tags == ("de", "fr")
+    assert corpus.languages == ("en", "de", "fr") and corpus.tagged_languages == ("de", "fr")
     assert sum(map(len, corpus.splits.values())) == 60
     bare = {name: {source[5:] for source in pairs.sources} for name, pairs in corpus.splits.items()}
     assert not bare["train"] & bare["validation"]  # a sentence is on one side, whatever it is translated to

@@ -185,7 +185,7 @@ def test_floor_is_the_mean_surprise_and_its_error_is_clustered_by_scene():
     scenes = megabyte()
     units = range(len(scenes.units) - 120, len(scenes.units))
     split = scenes.cut(units.start, units.stop)
-    floor, error = split.floor()
+    floor, error = split.floor_mean()
     assert floor == pytest.approx(-split.log_probability.mean())
     bootstrap = np.random.default_rng(0)
     nats = np.array([-scenes.cut(i, i + 1).log_probability.sum() for i in units])
@@ -197,7 +197,7 @@ def test_floor_is_the_mean_surprise_and_its_error_is_clustered_by_scene():
 
 
 def test_floors_of_different_seeds_agree_within_their_errors():
-    floors = [playlets.generate(seed, 60_000).floor() for seed in range(8)]
+    floors = [playlets.generate(seed, 60_000).floor_mean() for seed in range(8)]
     mean = np.mean([floor for floor, _ in floors])
     scores = [(floor - mean) / error for floor, error in floors]
     assert np.abs(scores).max() < 3.5

@@ -15,7 +15,7 @@ from engine.base.errors import InputError
 from engine.base.release import release_facts
 from engine.proofs.device.prove import ProofRecord, _run_proof, run_proofs
 from engine.proofs.device.result import Context, Proof, ProofResult
-from engine.proofs.device.worker import TimedOut, Worker, WorkerError, shorten
+from engine.proofs.device.worker import TimedOut, Worker, WorkerError, shorten_and_anonymize
 from tests.engine.proofs.device import planted
 from tests.waiting import PATIENCE
 
@@ -159,5 +159,5 @@ def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None
 
 def test_the_names_of_a_users_folders_are_left_out(monkeypatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/somebody"))
-    assert shorten("cannot open /home/somebody/x\n  twice") == "cannot open ~/x twice"
-    assert len(shorten("x" * 9999)) == 400
+    assert shorten_and_anonymize("cannot open /home/somebody/x\n  twice") == "cannot open ~/x twice"
+    assert len(shorten_and_anonymize("x" * 9999)) == 400

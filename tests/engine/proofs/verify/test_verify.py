@@ -56,7 +56,7 @@ class StopAfter(Control):
     def poll(self) -> RunCommand | None:
         self.left -= 1
         if self.left == 0:
-            self.request(RunCommand.STOP, "test")
+            self.enqueue_command(RunCommand.STOP, "test")
         return super().poll()
 
 
@@ -227,13 +227,17 @@ def a_loss_is_edited(run: Path, other: Path) -> None:
 
 def a_score_is_edited_everywhere(run: Path, other: Path) -> None:
     """As a careful person would: metrics, summary and the noted hash fit each other."""
-    from engine.runs.twins import fingerprint
+    from engine.runs.twins import loss_and_gradient_hash
 
     better = {"loss": 1.0, "perplexity": 2.718281828459045}
     is_last = lambda r: r["kind"] == "validation" and r["step"] == 6
     edit_lines(run, "metrics.jsonl", lambda r: r | (better if is_last(r) else {}))
     records = [r for r in RunReader(run).raw_lines("metrics") if is_last(r)]
-    edit(run, "summary.json", lambda s: s | {"best": records[0], "last": records[0], "fingerprint": fingerprint(run)})
+    edit(
+        run,
+        "summary.json",
+        lambda s: s | {"best": records[0], "last": records[0], "fingerprint": loss_and_gradient_hash(run)},
+    )
 
 
 def the_weights_are_anothers(run: Path, other: Path) -> None:
@@ -378,7 +382,7 @@ def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
     evidence = Evidence(RunReader(honest / "run"), None, "cpu", 0)
     assert evidence.exact
     on_gpu = Evidence(RunReader(honest / "run"), None, "cpu", 0)
-    on_gpu.device = torch.device("meta")
+    on_gpu.verification_device = torch.device("meta")
     monkeypatch.setattr("engine.proofs.verify.evidence.environment", lambda *_: on_gpu.attempts[0])
     assert not on_gpu.exact and "different order each time" in on_gpu.why_not_exact
 

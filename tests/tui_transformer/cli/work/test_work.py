@@ -27,8 +27,8 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.work import clock, runner
 from tui_transformer.lab.work.clock import Deadline, job_seconds_left, seconds_until
-from tui_transformer.lab.work.launch import enqueue
-from tui_transformer.lab.work.queue import add
+from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work.queue import add_to_device_queue
 from tui_transformer.lab.work.record import stop_file, write_study
 
 CELLS = tiny_study().cells()
@@ -48,7 +48,7 @@ def there(root: Path, state: str, *, count: int = 4, **how: Any) -> None:
     """The first runs of the study, as workers left them."""
     for cell in CELLS[:count]:
         place = {"name": "tiny", "variant": cell.variant, "seed": cell.seed}
-        put(enqueue(cell.config, runs_dir=root, name=cell.name, command="", study=place), state, **how)
+        put(create_queued_run(cell.config, runs_dir=root, name=cell.name, command="", study=place), state, **how)
 
 
 def works(root: Path, *more: str) -> int:
@@ -97,7 +97,9 @@ def test_a_study_that_was_stopped_waits_for_a_person(runs, capsys) -> None:
 def test_failed_runs_are_left_alone_and_named_by_the_exit_code(runs, capsys) -> None:
     there(runs, "finished", count=3)
     place = {"name": "tiny", "variant": CELLS[3].variant, "seed": CELLS[3].seed}
-    put(enqueue(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place), "failed", step=3)
+    put(
+        create_queued_run(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place), "failed", step=3
+    )
     assert works(runs) == 1
     said = capsys.readouterr()
     assert "1 run failed; --retry-failed retries it" in said.err and "3 of 4 runs are done" in said.out
@@ -267,7 +269,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
 def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_still(runs, monkeypatch, capsys) -> None:
     there(runs, "finished", count=3)
     place = {"name": "tiny", "variant": CELLS[3].variant, "seed": CELLS[3].seed}
-    path = enqueue(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place)
+    path = create_queued_run(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place)
     with monkeypatch.context() as patch:
         patch.setattr(socket, "gethostname", lambda: "elsewhere")
         theirs = claim(runs, path.name)
@@ -306,6 +308,6 @@ def test_without_a_study_the_queued_runs_are_trained(tmp_path, capsys) -> None:
     assert main(["work", "--retry-failed", "--runs-dir", str(tmp_path)]) == 2
     assert "--retry-failed only works with a study" in capsys.readouterr().err
     config = with_value(RunConfig.model_validate(TINY), "train.steps", 3)
-    add(config, runs_dir=tmp_path, name="one", command="", device="cpu", data_dir=None)
+    add_to_device_queue(config, runs_dir=tmp_path, name="one", command="", device="cpu", data_dir=None)
     assert main(["work", "--device", "cpu", "--runs-dir", str(tmp_path)]) == 0
     assert RunReader(tmp_path / "one").state == "finished" and "1 trained" in capsys.readouterr().out

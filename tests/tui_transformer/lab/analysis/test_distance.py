@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.measures import family
+from engine.config.measures import name_without_band
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
@@ -12,11 +12,11 @@ from tui_transformer.lab.analysis.charts.overlay import (
     ChartedRuns,
     distance_chart,
     draw_overlay,
-    probes_of,
+    probes_scored_by_distance,
 )
 from tui_transformer.lab.analysis.curves import DistanceBin, Reach, newest_distance_bins, reach, share_band
 from tui_transformer.lab.analysis.entry import RunEntry
-from tui_transformer.lab.reports.figures.distances import distance_picture
+from tui_transformer.lab.reports.figures.distances import probe_distance_svg
 
 WIN16 = {"model.attention": "window", "model.window": 16, "model.n_layers": 2, "model.context_length": 256}
 
@@ -62,14 +62,18 @@ def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:
 
 
 def test_near_and_far_recall_are_one_family() -> None:
-    assert [family(name) for name in ("recall<110", "recall>=110", "rhyme")] == ["recall", "recall", "rhyme"]
+    assert [name_without_band(name) for name in ("recall<110", "recall>=110", "rhyme")] == ["recall", "recall", "rhyme"]
     runs = [RunEntry(Path(name)) for name in "ab"]
     row = ((20, 30, 1, 2),)
     counted = ({"recall": row, "rhyme": row}, {"bind": row, "recall": row})
     metrics = {
         run.path: Metrics((), (ValidationRecord(by_distance=one),), 1) for run, one in zip(runs, counted, strict=True)
     }
-    assert probes_of(ChartedRuns.from_runs(enumerate(runs), None, metrics)) == ("recall", "rhyme", "bind")
+    assert probes_scored_by_distance(ChartedRuns.from_runs(enumerate(runs), None, metrics)) == (
+        "recall",
+        "rhyme",
+        "bind",
+    )
 
 
 def test_shares_are_averaged_over_seeds_by_stretch() -> None:
@@ -107,7 +111,7 @@ def test_the_picture_is_the_same_each_time_and_names_are_harmless(tmp_path) -> N
 
     attention(tmp_path)
     seeded(tmp_path, "<b>&x", 1, "model.n_heads=2")
-    one, two = (distance_picture(distance_chart(drawn(tmp_path), "recall")) for _ in range(2))
+    one, two = (probe_distance_svg(distance_chart(drawn(tmp_path), "recall")) for _ in range(2))
     assert one == two and "chance 8%" in one and "can look 30 tokens back" in one
     words = "".join(ElementTree.fromstring(one).itertext())
     assert "<b>&x" in words

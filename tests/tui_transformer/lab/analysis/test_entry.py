@@ -20,7 +20,7 @@ from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.export import FORMATS, comparison_table
 from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.query import FilterKeys, parse_partial
-from tui_transformer.lab.records.run_files import READ_FILES, config_table
+from tui_transformer.lab.records.run_files import READ_FILES, read_flat_config
 
 
 def test_a_row_says_what_a_run_is_and_scored(tmp_path) -> None:
@@ -123,7 +123,7 @@ def test_a_config_read_by_sections_is_the_config_read_whole(tmp_path, text) -> N
     except InputError:
         whole = None
     try:
-        found = config_table(path)
+        found = read_flat_config(path)
     except InputError:
         found = None
     assert found == whole

@@ -24,7 +24,7 @@ from tui_transformer.lab.analysis.statistics import (
     against_baseline,
     detectable_difference,
     judge,
-    seeds_range,
+    needed_seeds_and_range,
 )
 from tui_transformer.lab.work.study import nest_keys
 
@@ -147,7 +147,7 @@ def advice(d, n, studies):
         if LOOKS * found.p < LEVEL:
             verdicts += 1
             continue
-        seeds, fewest, most = seeds_range(found)
+        seeds, fewest, most = needed_seeds_and_range(found)
         open_ended += most is None
         if seeds is None:
             named.append(math.inf)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.config.tasks import TASKS
-from engine.evaluation.alarms import check_curves, check_learning, check_plausible, check_same_text
+from engine.evaluation.alarms import check_curves, check_learning, check_plausible, check_repeated_sample
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, EvaluationScores, TrainRecord, ValidationRecord
 from engine.runs.twins import inert_switches
@@ -86,7 +86,7 @@ def test_a_warm_up_longer_than_the_run_was_not_done(tmp_path) -> None:
 def test_two_samples_that_share_42_characters_were_not_drawn_apart(tmp_path) -> None:
     passage = "the gate is barred and none shall pass tonight"
     new = {"step": 2, "text": f"xx {passage} yy", "chances": [0.23] * (len(passage) + 6)}
-    alarm = check_same_text(new, [{"step": 1, "text": f"aaaa {passage} b"}], step=2)
+    alarm = check_repeated_sample(new, [{"step": 1, "text": f"aaaa {passage} b"}], step=2)
     assert "SAME-TEXT" in shown(tmp_path, "samples", verdicts=[found(alarm)]).badges
 
 

@@ -16,12 +16,12 @@ from tui_transformer.lab.analysis.statistics import (
     PRIMARY,
     SeedScores,
     against_baseline,
+    cdf_of_absolute_t,
     holm,
     judge,
     mean_of,
-    noncentral_t,
-    seeds_range,
-    t_probability,
+    needed_seeds_and_range,
+    noncentral_t_cdf,
     t_quantile,
 )
 
@@ -40,10 +40,10 @@ def paired(ours, baseline, **how):
 def test_the_t_distribution_is_scipys(df):
     stats = pytest.importorskip("scipy.stats")
     for t in (0.0, 1e-6, 0.3, 1.0, 2.5, 12.7, 300.0):
-        assert t_probability(t, df) == pytest.approx(
+        assert cdf_of_absolute_t(t, df) == pytest.approx(
             1 - 2 * stats.t.sf(t, df), abs=1e-10
         )  # theirs is off by 3e-11 at 1e-6
-        assert t_probability(-t, df) == t_probability(t, df)
+        assert cdf_of_absolute_t(-t, df) == cdf_of_absolute_t(t, df)
     for confidence in (0.5, 0.6, 0.95, 0.99, 0.9999):
         assert t_quantile(confidence, df) == pytest.approx(stats.t.ppf(0.5 + confidence / 2, df), rel=1e-9)
 
@@ -211,7 +211,7 @@ def test_the_seeds_that_are_asked_for_settle_it_four_times_in_five():
     draws = np.random.default_rng(3)
     differences = draws.normal(0, 1, 5)
     wanted = (differences - differences.mean()) / differences.std(ddof=1) + 0.8  # sd 1, mean 0.8
-    n, fewest, most = seeds_range(paired(scores(wanted), scores([0.0] * 5)))
+    n, fewest, most = needed_seeds_and_range(paired(scores(wanted), scores([0.0] * 5)))
     drawn = [paired(scores(draws.normal(0.8, 1, n)), scores([0.0] * n)) for _ in range(1_000)]
     assert 0.75 <= sum(LOOKS * found.p < LEVEL for found in drawn) / 1_000 <= 0.88
     assert fewest < n and most is None
@@ -222,7 +222,7 @@ def test_the_noncentral_t_distribution_is_scipys(df):
     stats = pytest.importorskip("scipy.stats")
     for t in (0.5, 2.0, 8.0):
         for shift in (-2.0, 0.0, 1.0, 6.0):
-            assert noncentral_t(t, df, np.array([shift]))[0] == pytest.approx(stats.nct.cdf(t, df, shift), abs=2e-3)
+            assert noncentral_t_cdf(t, df, np.array([shift]))[0] == pytest.approx(stats.nct.cdf(t, df, shift), abs=2e-3)
 
 
 def test_equal_differences_are_not_certain():

@@ -17,7 +17,7 @@ from tui_transformer.lab.analysis.folder import RequestedStudy, StudyVariant
 from tui_transformer.lab.analysis.group_columns import main_columns
 from tui_transformer.lab.analysis.groups import Grouping, comparable, why_incomparable
 from tui_transformer.lab.analysis.query import sort
-from tui_transformer.lab.analysis.sentences import notes
+from tui_transformer.lab.analysis.sentences import table_footnotes
 from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult, verdict, verdict_kind
 from tui_transformer.lab.records.badges import BADGES, badge
 
@@ -91,7 +91,7 @@ def test_runs_that_did_not_spell_or_know_few_words_are_not_compared(tmp_path, ba
         results["known"].judgement(BITS_PER_BYTE).kind == "one-seed"
         and results["older"].judgement(BITS_PER_BYTE) is None
     )
-    said = list(notes(tuple(results.values())))
+    said = list(table_footnotes(tuple(results.values())))
     assert any("spelling every <unk>" in line for line in said)
     assert "unknown" in [column.key for column in main_columns(tuple(results.values()))]
 

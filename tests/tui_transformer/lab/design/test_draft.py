@@ -85,10 +85,10 @@ def test_another_base_is_in_the_command() -> None:
 
 def test_a_refused_choice_says_why_and_what_would_make_it_possible() -> None:
     draft = Draft.from_preset("demo")
-    choices = dict(draft.choices("model.architecture"))
+    choices = dict(draft.values_with_refusals("model.architecture"))
     assert choices["decoder"] == "" and "next-token" in choices["encoder-decoder"]
     for key in AXES:
-        for value, reason in draft.choices(key):
+        for value, reason in draft.values_with_refusals(key):
             assert bool(reason) == bool(draft.with_change(key, value).problem)
     way = draft.changes_to_allow("model.architecture", "encoder")
     assert way == {"model.architecture": "encoder", "objective.kind": "masked"}
@@ -116,9 +116,11 @@ def test_a_corpus_of_the_other_kind_brings_its_objective_and_network() -> None:
         "data.corpus": "multi30k",
         "objective.kind": "translation",
     }
-    possible = [value for value, reason in Draft.from_preset("multi30k").choices("data.corpus") if not reason]
+    possible = [
+        value for value, reason in Draft.from_preset("multi30k").values_with_refusals("data.corpus") if not reason
+    ]
     assert possible == names_of("pairs")
-    assert [value for value, reason in draft.choices("data.corpus") if not reason] == names_of("text")
+    assert [value for value, reason in draft.values_with_refusals("data.corpus") if not reason] == names_of("text")
 
 
 def test_there_is_no_way_where_a_setting_would_have_to_be_left_out() -> None:
@@ -141,7 +143,7 @@ def test_a_way_is_the_shortest_one(names: list[str]) -> None:
     for name in names:
         draft = Draft.from_preset(name)
         for key in ("model.architecture", "objective.kind", "data.corpus", "data.tokenizer"):
-            ways = [draft.changes_to_allow(key, value) for value, reason in draft.choices(key) if reason]
+            ways = [draft.changes_to_allow(key, value) for value, reason in draft.values_with_refusals(key) if reason]
             for way in ways:
                 assert way is None or all(
                     draft.with_changes({k: v for k, v in way.items() if k != left}).problem
@@ -153,7 +155,7 @@ def test_a_way_is_the_shortest_one(names: list[str]) -> None:
 def test_what_is_wrong_already_is_no_fault_of_the_other_choices() -> None:
     broken = Draft.from_preset("demo").with_change("model.n_heads", 3)
     assert "heads" in broken.problem
-    assert dict(broken.choices("model.norm"))["rms"] == ""
+    assert dict(broken.values_with_refusals("model.norm"))["rms"] == ""
 
 
 @pytest.mark.parametrize(
@@ -182,10 +184,10 @@ def test_a_change_back_is_no_change() -> None:
 
 
 def test_typed_text_is_read_as_set_reads_it() -> None:
-    assert Draft.from_preset("demo").with_text("model.rope_base=50000").config.model.rope_base == 50000.0
+    assert Draft.from_preset("demo").with_override_text("model.rope_base=50000").config.model.rope_base == 50000.0
     for wrong in ("model.rope_bass=1", "steps", "model.n_layers=x", "model.n_layers=1.5"):
         with pytest.raises(InputError):
-            Draft.from_preset("demo").with_text(wrong)
+            Draft.from_preset("demo").with_override_text(wrong)
     assert BY_KEY["train.steps"].with_typed_value(Draft.from_preset("demo"), "2e3").config.train.steps == 2000
 
 

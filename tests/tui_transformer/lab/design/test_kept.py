@@ -12,12 +12,17 @@ from tui_transformer.settings import KeptDesign, KeptDraft
 
 DRAFTS = (
     Draft.from_preset("demo"),
-    Draft.from_preset("demo").with_text("model.n_layers=1").with_text("optimizer.lr=1e-4").with_text("train.epochs=2"),
+    Draft.from_preset("demo")
+    .with_override_text("model.n_layers=1")
+    .with_override_text("optimizer.lr=1e-4")
+    .with_override_text("train.epochs=2"),
     Draft.from_preset("demo").with_changes({"model.d_model": 96, "model.n_heads": 3}),  # neither is valid alone
     Draft.from_preset("demo").with_ranks(4),
-    Draft.from_preset("no-pe").with_base("demo").with_text("seed=7"),
+    Draft.from_preset("no-pe").with_base("demo").with_override_text("seed=7"),
     Draft.from_preset("demo").with_change("evaluation.sample_prompt", "ROMEO:\n\tAy,\n"),
-    Draft.from_preset("demo").with_text("optimizer.betas=[0.9, 0.95]").with_text('description=[bold]a = "b" 中文'),
+    Draft.from_preset("demo")
+    .with_override_text("optimizer.betas=[0.9, 0.95]")
+    .with_override_text('description=[bold]a = "b" 中文'),
 )
 
 

@@ -58,26 +58,26 @@ def test_a_design_alone_is_no_study() -> None:
 
 
 def test_a_value_is_held_against_the_design() -> None:
-    draft = of("demo").with_axes("model.n_heads=2")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2")
     assert names(draft) == [DEMO, "n_heads-2"] and draft.effective_baseline == DEMO and draft.runs == 10
     assert draft.differences(draft.lines[1]) == {"model.n_heads": (4, 2)}
 
 
 def test_the_design_gives_way_to_a_variant_that_is_the_design() -> None:
-    draft = of("demo").with_axes("model.n_heads=1,2,4,8")
+    draft = of("demo").with_variants_along_axes("model.n_heads=1,2,4,8")
     assert names(draft) == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
     assert draft.effective_baseline == "n_heads-4" and draft.study is not None and draft.study.baseline == "n_heads-4"
     assert why_not(draft, DEMO) == "n_heads-4 is the design as it stands"
 
 
 def test_two_settings_make_a_grid() -> None:
-    draft = of("demo").with_axes("model.n_heads=2,4 model.position=rope,none")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2,4 model.position=rope,none")
     assert names(draft) == [f"n_heads-{n}.position-{p}" for n in (2, 4) for p in ("rope", "none")]
     assert draft.effective_baseline == "n_heads-4.position-rope"
 
 
 def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() -> None:
-    draft = of("demo", model__n_layers=1, seed=7).with_axes("model.n_heads=2")
+    draft = of("demo", model__n_layers=1, seed=7).with_variants_along_axes("model.n_heads=2")
     assert draft.study is not None and draft.design.config is not None
     for cell in draft.study.cells():
         changed = {key for key in diff(draft.design.config, cell.config) if key != "seed"}
@@ -86,16 +86,16 @@ def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() ->
 
 
 def test_what_cannot_be_trained_is_left_out_with_the_reason() -> None:
-    draft = of("demo").with_axes("model.n_heads=2,3")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2,3")
     assert names(draft) == [DEMO, "n_heads-2"] and "not divisible by 3 heads" in why_not(draft, "n_heads-3")
     assert draft.study is not None and draft.runs == 10
 
 
 def test_what_would_be_the_same_run_twice_is_left_out() -> None:
-    draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("heads2", "heads2")])
+    draft = of("demo").with_variants_along_axes("model.n_heads=2").with_added_variants([Variant("heads2", "heads2")])
     assert names(draft) == [DEMO, "n_heads-2"]
     assert "same as n_heads-2" in why_not(draft, "heads2") and draft.study is not None
-    again = draft.with_axes("model.n_heads=2")
+    again = draft.with_variants_along_axes("model.n_heads=2")
     assert again.variants == draft.variants
 
 
@@ -114,7 +114,7 @@ def test_what_would_be_the_same_run_twice_is_left_out() -> None:
 )
 def test_a_setting_that_makes_no_variants_says_why(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        of("demo").with_axes(text)
+        of("demo").with_variants_along_axes(text)
 
 
 def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> None:
@@ -127,7 +127,7 @@ def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> 
 
 
 def test_ticking_adds_overlays_and_unticking_takes_them_out() -> None:
-    draft = of("demo").with_axes("model.n_layers=1")
+    draft = of("demo").with_variants_along_axes("model.n_layers=1")
     offered = draft.overlays()
     ticked = draft.with_overlays([Variant("win16", "win16"), Variant("no-pe", "no-pe")], offered)
     assert names(ticked) == [DEMO, "n_layers-1", "win16", "no-pe"]
@@ -154,7 +154,7 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_few_seeds_are_warned_of(count: int) -> None:
-    draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
     said = " ".join(draft.warnings)
     assert ("one seed proves nothing" in said) == (count == 1)
     assert draft.power_text.startswith(f"With {count} seeds, this study has 80 % power to detect a ") == (count > 1)
@@ -162,16 +162,16 @@ def test_few_seeds_are_warned_of(count: int) -> None:
 
 @pytest.mark.parametrize(("seconds", "seeds"), [(None, 5), (3600.0, 5), (3601.0, 3), (90_000.0, 3)])
 def test_five_seeds_are_proposed_or_three_where_five_take_over_an_hour(seconds: float | None, seeds: int) -> None:
-    draft = of("demo").with_axes("model.n_heads=2")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2")
     assert len(draft.with_proposed_seeds(seconds).seeds) == seeds
     if seconds is not None:  # the same once fewer are proposed, and none if they were chosen
         assert len(draft.with_proposed_seeds(seconds).with_proposed_seeds(seconds * seeds / 5).seeds) == seeds
-        for chosen in (draft.with_seeds("4"), draft.with_more_seeds(-1)):
+        for chosen in (draft.with_seeds("4"), draft.with_seed_added_or_removed(-1)):
             assert chosen.with_proposed_seeds(seconds) == chosen
 
 
 def test_a_loss_of_another_kind_is_warned_of() -> None:
-    draft = of("demo").with_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
+    draft = of("demo").with_added_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
     found = [warning for warning in draft.warnings if "cannot be compared" in warning]
     assert len(found) == 1 and found[0].startswith("encoder-mlm: objective.kind differs")
 
@@ -190,26 +190,32 @@ def test_seeds_that_are_none_are_refused(text: str) -> None:
 
 def test_one_seed_always_stays() -> None:
     draft = of("demo").with_seeds("2")
-    assert draft.with_more_seeds(1).seeds == (1, 2, 3)
-    assert draft.with_more_seeds(-1).with_more_seeds(-1).seeds == (1,)
+    assert draft.with_seed_added_or_removed(1).seeds == (1, 2, 3)
+    assert draft.with_seed_added_or_removed(-1).with_seed_added_or_removed(-1).seeds == (1,)
 
 
 def test_taking_out_the_baseline_leaves_another_one() -> None:
-    draft = of("demo").with_axes("model.n_heads=2,8")
+    draft = of("demo").with_variants_along_axes("model.n_heads=2,8")
     assert draft.without_variant(DEMO).effective_baseline == "n_heads-2"
     shipped = of("demo").with_study(find_study("attention")).without_variant("global")
     assert shipped.effective_baseline == DEMO and names(shipped)[0] == DEMO
-    impossible = replace(draft.with_axes("model.n_heads=2,3"), baseline="n_heads-3")
+    impossible = replace(draft.with_variants_along_axes("model.n_heads=2,3"), baseline="n_heads-3")
     assert "baseline" in impossible.problem
 
 
 @pytest.mark.parametrize(
     "draft",
     [
-        of("demo").with_axes("model.n_heads=1,2,4,8"),
-        of("demo", model__n_layers=1).with_axes("model.n_heads=4,8 model.position=rope,none").with_seeds("1,5"),
-        StudyDraft.from_design(replace(Draft.from_preset("win16"), on="demo")).with_axes("model.window=8,16,32"),
-        of("shakespeare-cpu", data__corpus="playlets").with_axes("model.dropout=0.0,0.2").with_seeds("7,"),
+        of("demo").with_variants_along_axes("model.n_heads=1,2,4,8"),
+        of("demo", model__n_layers=1)
+        .with_variants_along_axes("model.n_heads=4,8 model.position=rope,none")
+        .with_seeds("1,5"),
+        StudyDraft.from_design(replace(Draft.from_preset("win16"), on="demo")).with_variants_along_axes(
+            "model.window=8,16,32"
+        ),
+        of("shakespeare-cpu", data__corpus="playlets")
+        .with_variants_along_axes("model.dropout=0.0,0.2")
+        .with_seeds("7,"),
     ],
     ids=lambda draft: draft.design.name,
 )
@@ -220,12 +226,12 @@ def test_a_command_line_without_a_file_runs_the_same_study(draft: StudyDraft) ->
 
 @pytest.mark.parametrize("axes", ["model.n_heads=2", "model.n_heads=2,8", "model.n_heads=2,3,4"])
 def test_a_command_line_that_would_run_something_else_is_not_offered(axes: str) -> None:
-    words, saved = study_command(of("demo").with_axes(axes), FILE)
+    words, saved = study_command(of("demo").with_variants_along_axes(axes), FILE)
     assert words == "tui-transformer ablate --study mine.toml" and saved
 
 
 def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
-    draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("win16", "win16")])
+    draft = of("demo").with_variants_along_axes("model.n_heads=2").with_added_variants([Variant("win16", "win16")])
     words, saved = study_command(draft, FILE, ["--device", "cpu"])
     assert words == "tui-transformer ablate --study mine.toml --device cpu" and saved
     (tmp_path / "mine.toml").write_text(draft.toml())
@@ -238,7 +244,7 @@ def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(f'{extends}description = "x"\n[model]\nn_layers = 3\n[train]\nepochs = 2\n')
     design = Draft(presets.load(path), path=path).with_change("model.n_heads", 2)
-    draft = StudyDraft.from_design(design).with_axes("model.position=none,rope")
+    draft = StudyDraft.from_design(design).with_variants_along_axes("model.position=none,rope")
     assert draft.study is not None and design.config is not None and draft.problem == ""
     for cell in draft.study.cells():
         assert {key for key in diff(design.config, cell.config) if key != "seed"} <= {"model.position"}
@@ -253,18 +259,18 @@ def test_a_preset_of_ones_own_is_a_variant() -> None:
 
 def test_a_base_that_cannot_be_said_is_no_base() -> None:
     design = Draft.from_preset("demo").with_change("model.n_heads", 3)
-    assert "cannot be trained" in StudyDraft.from_design(design).with_axes("model.n_heads=2,4").problem
+    assert "cannot be trained" in StudyDraft.from_design(design).with_variants_along_axes("model.n_heads=2,4").problem
     assert study_base(Draft.from_preset("demo")) == ("demo", {})
 
 
 def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
-    draft = of("demo").with_axes("train.steps=600,1200")
+    draft = of("demo").with_variants_along_axes("train.steps=600,1200")
     found = estimate_study(draft, FIT)
     each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
     assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 5 * 420.0
     assert (found.disk_bytes or 0) > 6 * 1e6
     assert estimate_study(draft, None).seconds is None
-    wider = estimate_study(of("demo").with_axes("model.d_model=128"), FIT).prices
+    wider = estimate_study(of("demo").with_variants_along_axes("model.d_model=128"), FIT).prices
     assert wider["d_model-128"].seconds > wider[DEMO].seconds == 280.0
 
 
@@ -276,16 +282,16 @@ async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:
 
     monkeypatch.setattr(benchmarks, "run_ablate", answers)
     with pytest.raises(InputError, match="no plan"):
-        await benchmarks.plan_study(None, None)
+        await benchmarks.time_study_steps(None, None)
     record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
     said.append(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
-    found = await benchmarks.plan_study(None, None)
+    found = await benchmarks.time_study_steps(None, None)
     assert (found.seconds, found.disk_bytes, found.jobs, found.measured) == (9.0, 5, 2, True)
     assert found.prices == {"a": RunCost(seconds=3.0, parameters=7)}
 
 
 def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
-    study = of("demo").with_axes("model.n_heads=1,2").study
+    study = of("demo").with_variants_along_axes("model.n_heads=1,2").study
     assert study is not None
     path = own_files.save_study(study)
     (path.parent / "torn.toml").write_text("name = ")
@@ -298,7 +304,7 @@ def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
 def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_counts_every_run() -> None:
     study = find_study("biographies")
     draft = of(study.base).with_study(study)
-    begins = {line.variant.name: draft.initial_weights_text(line.variant) for line in draft.included_lines}
+    begins = {line.variant.name: draft.initial_weights_source_text(line.variant) for line in draft.included_lines}
     assert begins == {
         "scratch": "starts from fresh weights",
         "pretrained": "starts from pretrain",

@@ -184,7 +184,7 @@ def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> 
 
 @pytest.mark.usefixtures("fork_start_scripts")
 def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(package, "first_losses", lambda run, task: [3.0] * 10)
+    monkeypatch.setattr(package, "recompute_first_losses", lambda run, task: [3.0] * 10)
     leave_figures(monkeypatch)
     with pytest.raises(InputError, match="does not train the same model"):
         formats.write("package", ExportedRun(trained), tmp_path, "best")
@@ -196,9 +196,9 @@ def test_every_scheme_and_part_has_pseudocode_and_papers() -> None:
     for key, every in SCHEMES.items():
         rows = {name: every[name] for name in packaged(key)}
         assert set(codes[key]) == {name for name, row in rows.items() if row.citation and name != "none"}, key
-        assert {one for row in rows.values() for one in paper.citations(row.citation)} <= set(known), key
+        assert {one for row in rows.values() for one in paper.split_citations(row.citation)} <= set(known), key
     assert set(codes[paper.PARTS]) == set(PARTS)
-    assert {one for row in PARTS.values() for one in paper.citations(row.citation)} <= set(known)
+    assert {one for row in PARTS.values() for one in paper.split_citations(row.citation)} <= set(known)
     assert all(
         text.isascii() and max(map(len, text.splitlines())) <= 100 for t in codes.values() for text in t.values()
     )

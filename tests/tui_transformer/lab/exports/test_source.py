@@ -131,7 +131,7 @@ def imported(folder: Path) -> Iterator[dict[str, ModuleType]]:
 def written(folder: Path, config: RunConfig, task) -> None:
     """Write a package's program and text."""
     for name, content in (
-        *program_files(config, package.program_facts(task, config)).items(),
+        *program_files(config, package.program_data_facts(task, config)).items(),
         *package._data(task, config),
     ):
         path = folder / name
@@ -156,7 +156,7 @@ def both(tmp_path: Path, tiny, changes: tuple[str, ...]) -> tuple[list[float], l
     config = task.resolve_config(config, "", 1)
     assert refusal(config) is None
     theirs, network = engine_losses(config, task)
-    theirs.append(task.scorer(config, torch.device("cpu")).record(network).loss)
+    theirs.append(task.scorer(config, torch.device("cpu")).score_model(network).loss)
     written(tmp_path, config, task)
     with imported(tmp_path) as made:
         settings = made["train"].load(tmp_path / "configs" / "run.toml")
@@ -197,7 +197,7 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
         if capabilities.check(config) is None:
             task = make_task(config, None)
             config = task.resolve_config(config, "", 1)
-            for name, content in program_files(config, package.program_facts(task, config)).items():
+            for name, content in program_files(config, package.program_data_facts(task, config)).items():
                 path = tmp_path / str(number) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(content, encoding="utf-8")
@@ -220,7 +220,7 @@ def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, for
     task = make_task(config, None)
     config = task.resolve_config(config, "", 1)
     theirs, _ = engine_losses(config, task)
-    assert package.program_facts(task, config).between == ""
+    assert package.program_data_facts(task, config).between == ""
     files = program_files(
         config, ProgramFacts(words=task.vocab_size, characters=False, tokenizer="by words", between=" ")
     )

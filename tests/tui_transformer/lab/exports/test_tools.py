@@ -30,7 +30,7 @@ def test_tensorboard_reads_every_point_back_with_its_step_and_time(tmp_path) -> 
     read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     read.Reload()
     expected: dict[str, list] = {}
-    for (_, metrics), time in zip(run.lines, run.times, strict=True):
+    for (_, metrics), time in zip(run.metrics_lines, run.times, strict=True):
         for tag, value in scalars(metrics):
             expected.setdefault(tag, []).append((metrics["step"], time, np.float32(value)))
     assert expected.keys() == set(read.Tags()["scalars"])
@@ -91,7 +91,7 @@ def test_mlflow_has_every_point_and_setting_in_a_local_database(tmp_path, monkey
     (found,) = client.search_runs([experiment.experiment_id])
     assert found.info.status == "FINISHED" and found.data.params["model.n_heads"] == "4"
     points = client.get_metric_history(found.info.run_id, "train/loss")
-    expected = [(step, r["loss"]) for step, r in run.lines if r["kind"] == "train"]
+    expected = [(step, r["loss"]) for step, r in run.metrics_lines if r["kind"] == "train"]
     assert sorted((p.step, p.value) for p in points) == expected
     assert client.get_metric_history(found.info.run_id, "validation/probes/recall_110")
 

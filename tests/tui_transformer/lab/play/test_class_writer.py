@@ -34,18 +34,18 @@ def writer(run) -> ClassWriter:
 
 
 def test_a_text_gets_every_class_with_its_probability(run, writer) -> None:
-    wholes = writer.ranked_answers(TEXT, "", 10)
+    wholes = writer.answer_and_likeliest_others(TEXT, "", 10)
     assert {one.text for one in wholes} == set(run.data.classes)
     assert sum(one.probability for one in wholes) == pytest.approx(1.0)
     (piece,) = writer.stream(TEXT, GREEDY, alternatives=2)
     assert (piece.text, piece.probability) == (wholes[0].text, wholes[0].probability)
     assert [one.text for one in piece.alternatives] == [one.text for one in wholes[1:3]]
-    assert writer.notice(TEXT, GREEDY) == "" and "first 48 tokens" in writer.notice(TEXT * 5, GREEDY)
+    assert writer.length_warning(TEXT, GREEDY) == "" and "first 48 tokens" in writer.length_warning(TEXT * 5, GREEDY)
 
 
 def test_an_empty_text_and_a_question_of_surprise_are_refused(writer) -> None:
     with pytest.raises(InputError, match="empty text"):
-        writer.ranked_answers(" ", "", 1)
+        writer.answer_and_likeliest_others(" ", "", 1)
     with pytest.raises(InputError, match="surprise"):
         writer.surprise(TEXT)
 
@@ -57,7 +57,10 @@ def test_its_attention_can_be_looked_at(writer) -> None:
 
 
 def test_held_out_texts_are_shown_as_examples(writer, run) -> None:
-    assert all(row.reference in run.data.classes for row in writer.examples()) and len(writer.prompts()) == 3
+    assert (
+        all(row.reference in run.data.classes for row in writer.answer_held_out_examples())
+        and len(writer.prompts()) == 3
+    )
 
 
 def test_the_commands_say_the_class_and_the_confusion(run, capsys) -> None:

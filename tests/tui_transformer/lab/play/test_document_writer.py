@@ -45,7 +45,7 @@ ASKED = {"ask": QUESTION, "read": QUESTION, "fill": GAP, "spans": f"{NAME} was b
 def test_the_answer_has_its_probability_and_the_likeliest_others_come_after_it(runs, name) -> None:
     model, asked = writer(runs, name), ASKED[name]
     pieces = list(model.stream(asked, GREEDY | {"length": 4}, alternatives=5))
-    wholes = model.ranked_answers(asked, "".join(piece.text for piece in pieces), 3)
+    wholes = model.answer_and_likeliest_others(asked, "".join(piece.text for piece in pieces), 3)
     assert all(len(piece.alternatives) == 5 for piece in pieces)
     assert wholes[0].probability <= math.prod(piece.probability for piece in pieces) + 1e-6
     others = [one.probability for one in wholes[1:]]
@@ -58,8 +58,8 @@ def test_surprise_of_an_answer_is_its_probability(runs, name) -> None:
     model = writer(runs, name)
     answer = "Arlow ⁇ reading" if name == "spans" else "Arlow"
     found = model.surprise(f"{ASKED[name]} → {answer}")
-    assert math.exp(-found.total) == pytest.approx(
-        model.ranked_answers(ASKED[name], answer, 0)[0].probability, rel=1e-3
+    assert math.exp(-found.total_nats) == pytest.approx(
+        model.answer_and_likeliest_others(ASKED[name], answer, 0)[0].probability, rel=1e-3
     )
     assert found.tokens[-1].text == "■" and found.source == ASKED[name]
 
@@ -116,7 +116,9 @@ def test_an_example_is_right_only_where_it_is_exactly_so() -> None:
 
 
 def test_an_example_without_a_right_answer_is_neither_right_nor_wrong(session, monkeypatch) -> None:
-    monkeypatch.setattr(DocumentWriter, "examples", lambda self: [ModelOutput(source="?", text="Arlow")])
+    monkeypatch.setattr(
+        DocumentWriter, "answer_held_out_examples", lambda self: [ModelOutput(source="?", text="Arlow")]
+    )
     (line,) = session("/examples", run="ask", options=("--json",))[0]
     assert json.loads(line)["right"] is None
 

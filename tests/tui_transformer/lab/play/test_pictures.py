@@ -31,15 +31,15 @@ from tui_transformer.lab.play.pictures import (
     PictureFormat,
     StackPlan,
     bias_picture,
-    bias_values,
     drawn_positions,
+    first_head_bias,
     half_blocks,
     initial_scheme,
     layer_plan,
+    mask_and_position_pictures,
     mask_picture,
-    pictures,
     position_picture,
-    rotation_values,
+    rotation_cosines,
     stack_plans,
 )
 
@@ -108,7 +108,7 @@ def test_a_term_of_the_content_that_has_no_table_is_said_in_a_line(monkeypatch) 
     model = ModelConfig(position="xl", d_model=8, n_heads=2, context_length=6)
     (stack,) = stack_plans(model)
     assert len(position_picture(model, stack, 1, PictureFormat()).plain.splitlines()) > 6
-    monkeypatch.setattr(TransformerXL, "distance_table", None)
+    monkeypatch.setattr(TransformerXL, "distance_embedding", None)
     said = position_picture(model, stack, 1, PictureFormat()).plain
     assert said == "position xl: its term depends on the query's content"
 
@@ -151,7 +151,7 @@ def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[
             )
             table = getattr(layer.attention.scheme, "table", None)
             assert table is None or torch.equal(initial_scheme(model, plan, 7).table.weight, table.weight)
-    drawn = [picture.plain for picture in pictures(model, 7, PictureFormat())]
+    drawn = [picture.plain for picture in mask_and_position_pictures(model, 7, PictureFormat())]
     owner = "decoder's self-attention" if len(stacked) > 1 else "self-attention"
     assert any(text.startswith(f"{owner} in layers 1-2, 5-6, window: each query sees") for text in drawn)
     assert any(text.startswith("position t5 in layers 1, 5 (learned") for text in drawn)
@@ -194,10 +194,10 @@ def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(t
 def test_extreme_cells_of_a_learned_bias_have_the_extreme_shades(tiny, kind: str) -> None:
     model = tiny(f"model.position={kind}", *ENCODER, "model.attention=sparse", "model.window=4").model
     stack = stack_plans(model)[0]
-    values = bias_values(initial_scheme(model, stack, 3), stack.visibility, 16)
+    values = first_head_bias(initial_scheme(model, stack, 3), stack.visibility, 16)
     known = [v for row in values for v in row if v is not None]
     for colour in (False, True):
-        picture = bias_picture(values, length=16, title="t", canvas=PictureFormat(colour=colour))
+        picture = bias_picture(values, full_length=16, title="t", canvas=PictureFormat(colour=colour))
         cells = grey_cells(picture) if colour else [line[::2] for line in framed(picture)]
         low, high = (f"#{grey:02x}{grey:02x}{grey:02x}" for grey in GREYS) if colour else (SHADES[1], SHADES[-1])
         for q, k in itertools.product(range(16), repeat=2):
@@ -229,14 +229,14 @@ def grey_cells(picture: Text) -> list[list[str | None]]:
 
 
 def test_a_flat_bias_says_so() -> None:
-    picture = bias_picture([[0.0, None], [0.0, 0.0]], length=2, title="t", canvas=PictureFormat())
+    picture = bias_picture([[0.0, None], [0.0, 0.0]], full_length=2, title="t", canvas=PictureFormat())
     assert picture.plain.startswith("t: 0 everywhere added to the score") and framed(picture) == ["██  ", "████"]
 
 
 @pytest.mark.parametrize("pairing", ["half", "adjacent"])
 def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
     model = tiny("model.position=rope", f"model.rope_pairing={pairing}", "model.rope_base=100.0").model
-    found = rotation_values(initial_scheme(model, stack_plans(model)[0], 1), model, 11)
+    found = rotation_cosines(initial_scheme(model, stack_plans(model)[0], 1), model, 11)
     expected = [[math.cos(t * 100.0 ** (-2 * i / 8)) for i in range(4)] for t in range(11)]
     assert torch.allclose(torch.tensor(found), torch.tensor(expected), atol=1e-6)
 
@@ -273,7 +273,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
     )  # fmt: skip
     console = Console(width=80)
     for colour in (False, True):
-        found = list(pictures(config.model, 1, PictureFormat(colour=colour)))
+        found = list(mask_and_position_pictures(config.model, 1, PictureFormat(colour=colour)))
         for picture in found:
             assert len(picture.wrap(console, 80)) <= 24
             assert all(len(line) <= 80 for line in picture.plain.splitlines() if "│" in line)
@@ -313,7 +313,7 @@ def test_few_words_say_how_many_columns_are_drawn(tiny) -> None:
 def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
     wide, narrow = (
         next(
-            pictures(
+            mask_and_position_pictures(
                 tiny("model.attention=window", f"model.window={w}", "model.context_length=99").model, 1, PictureFormat()
             )
         )

@@ -41,7 +41,7 @@ def test_surprise_and_attention_are_those_of_the_summary(run) -> None:
     found = writer.surprise(f"{ARTICLE} → Snow to reach coast")
     assert found.source == ARTICLE
     assert len(found.nats) == 1 + len(writer.tokenizer.target.encode("Snow to reach coast"))
-    read = 0 if run.config.has_source else len(writer.translator.prompt(ARTICLE).input_tokens) - 1
+    read = 0 if run.config.has_source else len(writer.translator.prompt(ARTICLE).source_or_tokens) - 1
     seen = writer.attention(ARTICLE, "Snow", 1, 1)
     assert len(seen.queries) == len(seen.weights) == read + 1 + len(writer.tokenizer.target.encode("Snow"))
 

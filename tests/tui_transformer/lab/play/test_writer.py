@@ -14,7 +14,7 @@ from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, WriterCache, best_finished_run, load_writer
+from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, WriterCache, best_or_newest_run, load_writer
 from tui_transformer.lab.records.run_view import RunRow
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
@@ -75,11 +75,11 @@ def test_the_best_finished_run_is_the_lowest_loss_of_those_comparable_with_the_n
     )
     newest, better = row("decoder", 1.5), row("again", 1.2)
     shutil.copytree(runs / "decoder", runs / "again")
-    assert best_finished_run([newest, row("copy", 0.1), better]) == runs / "again"
-    assert best_finished_run([newest, replace(better, badges=("LEAK",))]) == runs / "decoder"
+    assert best_or_newest_run([newest, row("copy", 0.1), better]) == runs / "again"
+    assert best_or_newest_run([newest, replace(better, badges=("LEAK",))]) == runs / "decoder"
     live = replace(newest, state="running")
-    assert best_finished_run([live, better]) == runs / "again" and best_finished_run([live]) == runs / "decoder"
-    assert best_finished_run([replace(live, checkpoint="")]) is None
+    assert best_or_newest_run([live, better]) == runs / "again" and best_or_newest_run([live]) == runs / "decoder"
+    assert best_or_newest_run([replace(live, checkpoint="")]) is None
     shutil.rmtree(runs / "again")
 
 
@@ -102,8 +102,8 @@ def test_what_is_drawn_adds_up_to_its_surprise(runs) -> None:
     told = list(found.stream("the", HOW))
     surprised = found.surprise("the" + "".join(piece.text for piece in told))
     assert math.fsum(surprised.nats[3:]) == pytest.approx(sum(piece.nats for piece in told), abs=1e-4)
-    assert surprised.total == pytest.approx(math.fsum(surprised.nats[1:]))
-    assert surprised.perplexity == pytest.approx(math.exp(surprised.total / (len(surprised.nats) - 1)))
+    assert surprised.total_nats == pytest.approx(math.fsum(surprised.nats[1:]))
+    assert surprised.perplexity == pytest.approx(math.exp(surprised.total_nats / (len(surprised.nats) - 1)))
     assert "perplexity" in surprised.summary and f"{surprised.characters} characters" in surprised.summary
 
 
@@ -160,9 +160,9 @@ def test_what_cannot_be_answered_says_why(runs, name, text, said) -> None:
 
 
 def test_notices_say_what_will_happen(runs) -> None:
-    assert writer(runs, "decoder").notice("the", HOW) == ""
-    assert "last 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
-    assert "sources of 8 characters" in writer(runs, "copy").notice("the", HOW)
+    assert writer(runs, "decoder").length_warning("the", HOW) == ""
+    assert "last 8 tokens" in writer(runs, "decoder").length_warning("the", HOW | {"length": 40})
+    assert "sources of 8 characters" in writer(runs, "copy").length_warning("the", HOW)
 
 
 def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> None:

@@ -54,7 +54,7 @@ def test_live_runs_come_first_then_the_queue_in_order_then_the_newest(root) -> N
 def test_rows_say_state_progress_loss_and_what_is_wrong(root) -> None:
     everything(root)
     rows = {row.name: row for row in Feed(root).poll().rows}
-    assert rows["rope-base-500"].state == "lost" and rows["rope-base-500"].saved == 840
+    assert rows["rope-base-500"].state == "lost" and rows["rope-base-500"].last_checkpoint_step == 840
     assert rows["no-pe"].badges == ("LEAK",)
     assert rows["win16"].share == pytest.approx(0.62) and rows["win16"].live
     assert rows["alibi"].waits_for == "cpu" and rows["alibi"].loss is None
@@ -75,7 +75,9 @@ def test_the_view_has_everything_of_the_chosen_run(root) -> None:
     assert view is not None
     assert (view.corpus, view.unit, view.parameters) == ("playlets@1", "character", 108_288)
     assert len(view.train) == 200 and len(view.validation) == 10 and view.newest.step == 2000
-    assert [floor.nats for floor in view.floors] == [pytest.approx(0.3573)] and view.best.loss <= view.last.loss
+    assert [floor.known_nats_per_char for floor in view.floors] == [
+        pytest.approx(0.3573)
+    ] and view.best.loss <= view.last.loss
     assert view.samples[0].step == 2000 and view.samples[0].text == TEXT
     assert view.findings[0].is_ok and view.probes[0].chance == pytest.approx(0.083)
     assert view.events[0].event == "started" and "begins" in view.log[-1]
@@ -295,11 +297,11 @@ def test_what_was_watched_before_a_resume_does_not_count() -> None:
 
 def test_records_before_a_resume_do_not_count() -> None:
     pace = paced(*range(10, 110, 10))
-    assert pace.seconds_left(2000, 100, since=100) is None
+    assert pace.seconds_left(2000, 100, attempt_start_step=100) is None
     second = [train_record(at, 2000) for at in range(110, 160, 10)]  # a hundred times slower
     second = [record | {"seconds": (record["step"] - 100) * 10.0} for record in second]
     pace.add_records([*map(TrainRecord.read, second)], reset=False)
-    assert pace.seconds_left(2000, 150, since=100) == pytest.approx(1850 * 10.0)
+    assert pace.seconds_left(2000, 150, attempt_start_step=100) == pytest.approx(1850 * 10.0)
 
 
 def test_after_a_resume_the_time_left_is_that_of_the_new_attempt(root) -> None:

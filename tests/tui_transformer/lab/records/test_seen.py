@@ -23,7 +23,7 @@ from tui_transformer.lab.exports.huggingface import card
 from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.records.seen import toggle_seen, why_not_seen
+from tui_transformer.lab.records.seen import toggle_seen, why_cannot_be_acknowledged
 
 LEAK = ("leak", "LEAK", "a later token is seen")
 SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
@@ -32,7 +32,7 @@ FALLING = ("curve", "STILL-FALLING", "it still fell")
 
 def seen_in(run: Path) -> tuple[str, ...]:
     (row,) = Feed(run.parent).poll(full=False).rows
-    assert row.seen == read_entry(run).seen
+    assert row.seen == read_entry(run).badges_acknowledged
     return row.seen
 
 
@@ -77,7 +77,7 @@ def test_beside_a_leak_the_warning_alone_is_seen(tmp_path) -> None:
     toggle_seen(run, read_entry(run).badges)
     assert CHECKS.screen_text(read_entry(run), None) == "LEAK SUSPECT (seen)"
     fine = record(tmp_path, "fine")
-    assert why_not_seen("fine", read_entry(fine).badges) == "fine has no warning to mark as seen"
+    assert why_cannot_be_acknowledged("fine", read_entry(fine).badges) == "fine has no warning to mark as seen"
 
 
 def test_nothing_is_hidden_from_a_reader_of_results(tmp_path) -> None:

@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
 from tui_transformer.lab.analysis.statistics import detectable_difference
-from tui_transformer.lab.work.plan import Plan, RunCost, make_plan
+from tui_transformer.lab.work.plan import Plan, RunCost, time_steps_and_plan
 from tui_transformer.lab.work.record import is_being_run
 from tui_transformer.lab.work.study import read_study
 
@@ -100,7 +100,7 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
         timed.append(config.model.position)
         return StepCost(0.5, None, 64.0)
 
-    monkeypatch.setattr(ablate, "measure_plan", make_plan)
+    monkeypatch.setattr(ablate, "make_plan_in_subprocess", time_steps_and_plan)
     monkeypatch.setattr("engine.training.trial.step_cost", step_cost)
     asked, file = [*words(written(tmp_path), tmp_path / "runs"), "--dry-run", "--json"], tmp_path / "plan.json"
     assert main(asked) == 0 and timed == ["rope", "alibi"]
@@ -122,7 +122,7 @@ def test_five_seeds_are_planned_unless_they_take_over_an_hour_or_others_are_aske
 ) -> None:
     prices = {name: RunCost(seconds=seconds, parameters=7) for name in ("rope", "alibi")}
     plan = Plan(devices=("cpu",), jobs=1, threads=1, prices=prices)
-    monkeypatch.setattr(ablate, "measure_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(ablate, "make_plan_in_subprocess", lambda *_, **__: plan)
     text = tiny_study().to_toml().replace("seeds = [\n    1,\n    2,\n]\n", "")
     file, runs = tmp_path / "asked.toml", tmp_path / "runs"
     file.write_text(text)

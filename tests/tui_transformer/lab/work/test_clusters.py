@@ -33,7 +33,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
     price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
-        "tui_transformer.cli.work.ablate.measure_plan",
+        "tui_transformer.cli.work.ablate.make_plan_in_subprocess",
         lambda study, **asked: Plan(devices=("cpu",), jobs=2, threads=9, prices=price),
     )
     (tmp_path / "the work").mkdir()
@@ -142,7 +142,7 @@ def test_a_squeue_that_is_silent_or_fails_means_unknown_and_never_finished(
 def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", "exec sleep 3000")
     monkeypatch.setattr(clusters, "PATIENCE", 0.2)
-    state, why = clusters.job_state("7")
+    state, why = clusters.job_state_and_reason("7")
     assert state == clusters.UNKNOWN and "did not answer" in why
 
 
@@ -156,7 +156,7 @@ def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
 )
 def test_an_array_lives_while_one_of_its_tasks_does(cluster, monkeypatch, lines, state) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", f"printf '{lines}\\n'; exit")
-    assert clusters.job_state("7") == state
+    assert clusters.job_state_and_reason("7") == state
 
 
 def test_each_host_gets_a_worker_that_is_told_how_to_stop(cluster, capsys) -> None:

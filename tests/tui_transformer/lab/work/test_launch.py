@@ -25,7 +25,7 @@ from tests.paused import assert_stays_paused
 from tests.tui_transformer.host import HOSTED, NOISE, run_host
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.work import launch, line, queue
-from tui_transformer.lab.work.launch import TrainingThread, await_start, enqueue, spawn
+from tui_transformer.lab.work.launch import TrainingThread, await_start, create_queued_run, spawn
 
 LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
@@ -60,11 +60,11 @@ def undisturbed(tmp_path_factory) -> dict:
 
 
 def training(root: Path, config=HOSTED) -> TrainingThread:
-    return TrainingThread("begin", enqueue(config, runs_dir=root, name="run", command=""), device="cpu")
+    return TrainingThread("begin", create_queued_run(config, runs_dir=root, name="run", command=""), device="cpu")
 
 
 def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> None:
-    run = enqueue(HOSTED, runs_dir=tmp_path, name="run", command="")
+    run = create_queued_run(HOSTED, runs_dir=tmp_path, name="run", command="")
     assert RunReader(run).state == "queued"
     process = spawn("begin", run, device="cpu")
     await_start(RunReader(run), process, 0)
@@ -279,7 +279,9 @@ def test_detached_from_the_command_line(tmp_path) -> None:
 def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
     bad = HOSTED.model_copy(update={"data": NO_CORPUS})
     for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):
-        run = queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
+        run = queue.add_to_device_queue(
+            config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None
+        )
         if i in (1, 4):  # an app that opens, queues some, and closes; then another
             queue.ensure_runner(run, "cpu")
     states = [ended(tmp_path / f"run-{i}").state for i in range(5)]
@@ -301,11 +303,11 @@ def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_
     monkeypatch.setattr(line, "owner_of", lambda run: run.name[0])
     names = ["a-1", "a-2", "b-1", "b-2", "c-1", "c-2"]
     for name in names:
-        queue.add(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
+        queue.add_to_device_queue(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
     said: list[str] = []
     steps = lambda: sum(RunReader(tmp_path / name).status.step for name in names)
     monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=steps, sleep=time.sleep))  # a step takes a second
-    assert queue.train_queued(tmp_path, "cpu", said.append, limit=60.0) == 6
+    assert queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 6
     assert [ended(tmp_path / name).state for name in names] == ["finished"] * 6
     assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
     assert any("its turn of 1:00 is over" in text for text in said)
@@ -316,7 +318,7 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
     here = training(tmp_path, ENDLESS)
     here.start()
     has_begun(tmp_path / "run")
-    queue.add(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
+    queue.add_to_device_queue(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
     said, looks, look = list[str](), list[int](), line.DeviceQueue.refresh
 
     def counted(self: line.DeviceQueue) -> None:

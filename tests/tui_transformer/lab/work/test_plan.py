@@ -10,7 +10,7 @@ from tests.tui_transformer.lab.work.tiny import VARIANTS, tiny_study
 from tui_transformer.cli.work.study_progress import StudyProgress
 from tui_transformer.lab.work import record
 from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds
-from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes, evaluation_steps, jobs_and_threads
+from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes, evaluation_cost_in_steps, jobs_and_threads
 from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, cell_folders, cell_status
 from tui_transformer.lab.work.study import Variant
 
@@ -28,25 +28,25 @@ def standings(*states: str, steps: int = 100, step: int = 0) -> list[CellStatus]
 
 
 SHARES = {
-    "two cores, a small model": ({"cells": 12, "cores": 2, "worth": 1}, (2, 1)),
-    "sixteen cores, four cells, a small model": ({"cells": 4, "cores": 16, "worth": 1}, (4, 1)),
-    "sixteen cores, four cells, a large model": ({"cells": 4, "cores": 16, "worth": 50}, (4, 4)),
-    "memory for one": ({"cells": 4, "cores": 16, "worth": 50, "needed": 9 * GIGABYTE}, (1, 16)),
-    "jobs as asked for": ({"cells": 4, "cores": 16, "worth": 50, "jobs": 2}, (2, 8)),
-    "no more jobs than cells": ({"cells": 2, "cores": 16, "worth": 1, "jobs": 64}, (2, 1)),
-    "threads as the study has them": ({"cells": 12, "cores": 16, "worth": 1, "threads": 4}, (4, 4)),
+    "two cores, a small model": ({"cells": 12, "cores": 2, "threads_worth_using": 1}, (2, 1)),
+    "sixteen cores, four cells, a small model": ({"cells": 4, "cores": 16, "threads_worth_using": 1}, (4, 1)),
+    "sixteen cores, four cells, a large model": ({"cells": 4, "cores": 16, "threads_worth_using": 50}, (4, 4)),
+    "memory for one": ({"cells": 4, "cores": 16, "threads_worth_using": 50, "memory_per_cell": 9 * GIGABYTE}, (1, 16)),
+    "jobs as asked for": ({"cells": 4, "cores": 16, "threads_worth_using": 50, "jobs": 2}, (2, 8)),
+    "no more jobs than cells": ({"cells": 2, "cores": 16, "threads_worth_using": 1, "jobs": 64}, (2, 1)),
+    "threads as the study has them": ({"cells": 12, "cores": 16, "threads_worth_using": 1, "threads": 4}, (4, 4)),
 }
 
 
 @pytest.mark.parametrize("case", SHARES)
 def test_a_cpu_is_shared_among_cells_before_threads(case: str) -> None:
     given, expected = SHARES[case]
-    assert jobs_and_threads(**{"memory": 10 * GIGABYTE, "needed": GIGABYTE, **given}) == expected
+    assert jobs_and_threads(**{"free_memory": 10 * GIGABYTE, "memory_per_cell": GIGABYTE, **given}) == expected
 
 
 def test_more_cells_at_a_time_than_memory_holds_are_refused() -> None:
     with pytest.raises(InputError, match="--jobs 4: .* --jobs 2 fits"):
-        jobs_and_threads(8, cores=8, memory=2 * GIGABYTE, needed=GIGABYTE, worth=1, jobs=4)
+        jobs_and_threads(8, cores=8, free_memory=2 * GIGABYTE, memory_per_cell=GIGABYTE, threads_worth_using=1, jobs=4)
 
 
 def test_time_is_that_of_the_longest_row_of_cells() -> None:
@@ -71,7 +71,7 @@ def test_disk_counts_each_checkpoint_that_is_kept() -> None:
 
 def test_evaluations_are_counted_in_training_steps() -> None:
     config = presets.resolve(presets.find("demo"))  # 12 evaluations; each token is read twice
-    assert evaluation_steps(config, 4096, 100_000) == pytest.approx(12 * 2 * 100_000 / 3 / 4096)
+    assert evaluation_cost_in_steps(config, 4096, 100_000) == pytest.approx(12 * 2 * 100_000 / 3 / 4096)
 
 
 def test_the_time_left_follows_what_was_seen() -> None:
@@ -179,7 +179,7 @@ def test_one_runner_at_a_time(tmp_path) -> None:
 
 def made(root, cell, **facts):
     writer = RunWriter.create(root, cell.name, cell.config, facts, state="queued")
-    writer.release()
+    writer.release_lock()
     return writer.path
 
 

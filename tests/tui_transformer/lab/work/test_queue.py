@@ -212,7 +212,7 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
     for name in lengths:
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, lengths), list[str]()
-    assert queue.train_queued(tmp_path, "cpu", said.append, limit=60.0) == 3
+    assert queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 3
     assert clock.told == [
         ("begin", "ana-1", 60.0),
         ("begin", "ben-1", 60.0),
@@ -242,7 +242,7 @@ def test_a_run_that_never_makes_a_step_leaves_the_queue_after_three_turns(tmp_pa
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
     clock.stuck = "ana-1"
-    queue.train_queued(tmp_path, "cpu", said.append, limit=60.0)
+    queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0)
     assert RunReader(tmp_path / "ana-2").state == "finished" and RunReader(tmp_path / "ana-1").state == "interrupted"
     assert "ana-1: it took no step in its last 3 turns" in said
     assert [turn.run.name for turn in clock.turns].count("ana-1") == 3
@@ -262,7 +262,7 @@ def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch)
     done = record(tmp_path, "cy-0", state="finished", step=100)
     change(done / "status.json", device="cpu")
     waiting.refresh()
-    each = line._read_run(done).pace * 1000
+    each = line._read_run(done).seconds_per_step * 1000
     found = [(turn.entry.path.name, turn.wait) for turn in waiting.positions()]
     assert found == [("ana-1", 0.0), ("ben-1", pytest.approx(each)), ("ana-2", pytest.approx(2 * each))]
     change(tmp_path / ".queue-cpu.json", limit=each / 2)  # as its runner writes it

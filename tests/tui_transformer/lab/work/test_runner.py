@@ -21,7 +21,7 @@ from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
-from tui_transformer.lab.work.launch import enqueue
+from tui_transformer.lab.work.launch import create_queued_run
 from tui_transformer.lab.work.record import CellStatus, cell_folders, stop_file
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import StudyCell
@@ -102,7 +102,7 @@ class Stage:
     def there(self, state: str, **how: Any) -> Path:
         """The first cell's run, as an earlier runner left it."""
         place = {"name": "tiny", "variant": CELLS[0].variant, "seed": 1}
-        path = enqueue(CELLS[0].config, runs_dir=self.root, name=FIRST, command="", study=place)
+        path = create_queued_run(CELLS[0].config, runs_dir=self.root, name=FIRST, command="", study=place)
         put(path, state, **how)
         return path
 
@@ -302,7 +302,7 @@ def test_a_cell_that_another_worker_has_claimed_is_left_alone_and_its_result_cou
     def other_worker(path: Path) -> None:
         put(path, "finished")
         place = {"name": "tiny", "variant": CELLS[0].variant, "seed": 1}
-        put(enqueue(CELLS[0].config, runs_dir=stage.root, name=FIRST, command="", study=place), "finished")
+        put(create_queued_run(CELLS[0].config, runs_dir=stage.root, name=FIRST, command="", study=place), "finished")
         theirs.release()
 
     stage.script[CELLS[3].name] = [other_worker]  # while this one trains its last cell

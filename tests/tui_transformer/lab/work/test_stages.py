@@ -23,7 +23,7 @@ from tui_transformer.cli.work import ablate
 from tui_transformer.cli.work.study_progress import StudyProgress, status_text
 from tui_transformer.lab.work import record, runner
 from tui_transformer.lab.work.arguments import StudyArgs
-from tui_transformer.lab.work.plan import Plan, RunCost, make_plan
+from tui_transformer.lab.work.plan import Plan, RunCost, time_steps_and_plan
 from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, cell_folders, cell_statuses
 from tui_transformer.lab.work.study import Stage as StudyStage
 from tui_transformer.lab.work.study import Study, Variant
@@ -193,7 +193,7 @@ def here(monkeypatch) -> None:
         return Played((resume if verb == "resume" else begin)(run, device=device).trainer.run)
 
     monkeypatch.setattr(runner, "spawn", spawn)
-    monkeypatch.setattr(ablate, "measure_plan", make_plan)
+    monkeypatch.setattr(ablate, "make_plan_in_subprocess", time_steps_and_plan)
 
 
 def undone(path: Path) -> bool:

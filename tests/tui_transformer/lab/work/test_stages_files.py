@@ -27,7 +27,7 @@ def test_each_seed_of_a_variant_goes_through_its_stages_and_the_last_one_is_call
     assert [cell.config.train.init_from for cell in cells[:3]] == [None, "s.a.pretrain.s1@best", None]
     assert [cell.config.train.steps for cell in cells[:3]] == [30, 10, 10]
     assert [cell.config.seed for cell in cells] == [1, 1, 1, 2, 2, 2]
-    assert [cell.kind for cell in cells[:3]] == ["a.pretrain", "a", "scratch"]
+    assert [cell.name_without_seed for cell in cells[:3]] == ["a.pretrain", "a", "scratch"]
     assert [cell.parent_stage for cell in cells[:3]] == ["", "pretrain", ""]
 
 
@@ -37,7 +37,7 @@ def test_a_stage_wins_over_the_study_and_a_variant_over_its_stages() -> None:
         stages=(Stage("pretrain", changes={"optimizer.lr": 0.2}), Stage("finetune", "pretrain")),
         variants=(Variant("a"), Variant("b", "heads2", {"optimizer.lr": 0.3})),
     )
-    rates = {cell.kind: cell.config.optimizer.lr for cell in found.cells()}
+    rates = {cell.name_without_seed: cell.config.optimizer.lr for cell in found.cells()}
     assert rates == {"a.pretrain": 0.2, "a": 0.1, "b.pretrain": 0.3, "b": 0.3}
     assert {cell.config.model.n_heads for cell in found.cells() if cell.variant == "b"} == {2}
     assert {cell.config.train.batch_size for cell in found.cells()} == {4}
@@ -46,7 +46,7 @@ def test_a_stage_wins_over_the_study_and_a_variant_over_its_stages() -> None:
 def test_a_stage_may_be_what_a_preset_changes_and_its_own_changes_win(tmp_path) -> None:
     stage = Stage("finetune", "pretrain", {"model.n_layers": 1}, preset="heads2")
     found = study(stages=(PRETRAIN, stage))
-    models = {cell.kind: cell.config.model for cell in found.cells()}
+    models = {cell.name_without_seed: cell.config.model for cell in found.cells()}
     assert {kind: (model.n_heads, model.n_layers) for kind, model in models.items()} == {
         "a.pretrain": (models["a.pretrain"].n_heads, models["a.pretrain"].n_layers),
         "a": (2, 1),
@@ -159,7 +159,7 @@ def test_the_study_in_the_documentation_is_one(tmp_path) -> None:
     text = (Path(__file__).parents[4] / "docs" / "how-to" / "stages.md").read_text(encoding="utf-8")
     (tmp_path / "s.toml").write_text(text.partition("```toml\n")[2].partition("```")[0])
     found = read_study(tmp_path / "s.toml")
-    assert [cell.kind for cell in found.cells()[:5]] == [
+    assert [cell.name_without_seed for cell in found.cells()[:5]] == [
         "pretrained.pretrain",
         "pretrained",
         "alibi.pretrain",

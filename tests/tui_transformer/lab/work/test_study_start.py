@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import InputError
 from tests.waiting import PATIENCE, until
-from tui_transformer.lab.design.benchmarks import plan_study
+from tui_transformer.lab.design.benchmarks import time_study_steps
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant
@@ -60,13 +60,13 @@ def test_the_command_is_the_command_lines_own(tmp_path) -> None:
 async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
     code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
     instead(monkeypatch, code)
-    found = await plan_study(STUDY, place)
+    found = await time_study_steps(STUDY, place)
     assert found.seconds == 60.0 and found.measured and left(asked) == []
 
 
 async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
-    for ask in (plan_study, start_study):
+    for ask in (time_study_steps, start_study):
         with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
             await ask(STUDY, place)
     assert left(asked) == []
@@ -75,7 +75,7 @@ async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) ->
 @pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
 async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str) -> None:
     instead(monkeypatch, f"print({said!r})")
-    for ask in (plan_study, start_study):
+    for ask in (time_study_steps, start_study):
         with pytest.raises(InputError):
             await ask(STUDY, place)
 
@@ -115,7 +115,7 @@ async def _cancelled(ask, place, monkeypatch) -> list[psutil.Process]:
 
 
 async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
-    for process in await _cancelled(plan_study, place, monkeypatch):
+    for process in await _cancelled(time_study_steps, place, monkeypatch):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     assert left(asked) == []
 

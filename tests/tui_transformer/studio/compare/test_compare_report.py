@@ -131,7 +131,7 @@ async def test_the_other_choices_are_what_is_at_the_cursor_its_study_and_all_tha
         alone, cell_1 = by_name["alone"], by_name["att.win16.s1"]
         whole = select_runs(look, [cell_1.path, alone.path], None, None)
         found = other_selections(look, whole, None, [cell_1], look.entries)
-        assert [one.name for one in found] == ["att.win16.s1", "the study att", "16 runs"]
+        assert [one.coverage_text for one in found] == ["att.win16.s1", "the study att", "16 runs"]
         assert other_selections(look, found[0], None, [cell_1], [cell_1]) == [found[1]]  # none twice
         assert not other_selections(look, ReportSelection((alone,)), None, [alone], [])
         by_runs = ReportSelection(found[1].entries)

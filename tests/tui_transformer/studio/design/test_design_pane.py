@@ -265,7 +265,7 @@ async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app
     async with app.run_test(size=MEDIUM) as pilot:
         app.current_pane.choose("no-pe")
         await pilot.pause()
-        app.current_pane._show(app.current_pane.draft.with_base("baseline"))
+        app.current_pane._record_and_show(app.current_pane.draft.with_base("baseline"))
         await pilot.press("f5")
         await pilot.pause()
         assert isinstance(app.screen, ChoiceDialog) and app.asked == []
@@ -285,7 +285,7 @@ async def test_a_change_that_its_base_has_already_is_trained_under_the_bases_nam
         app.current_pane.choose("rope")
         await until(pilot, lambda: "the same settings as demo: f5 trains demo itself" in app.text)
         assert "train demo  " in app.text
-        app.current_pane._show(app.current_pane.draft.with_change("model.n_heads", 2))
+        app.current_pane._record_and_show(app.current_pane.draft.with_change("model.n_heads", 2))
         await until(pilot, lambda: "train demo-rope-heads2  " in app.text)
 
 
@@ -499,7 +499,7 @@ async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:
         await go_to(pilot, "model.attention")
         places = set()
         for kind in ("global", "window", "sparse", "linear"):
-            app.current_pane._show(app.current_pane.draft.with_change("model.attention", kind))
+            app.current_pane._record_and_show(app.current_pane.draft.with_change("model.attention", kind))
             await until(pilot, lambda kind=kind: f"self-attention, {kind}" in app.text)
             lines = app.text.splitlines()
             places.add(next(i for i, line in enumerate(lines) if "     0       8" in line))

@@ -215,7 +215,7 @@ async def test_large_pairs_are_not_read_beside_the_screen(app: App, tmp_path, mo
         for corpus in ("multi30k", str(tmp_path / "own.tsv")):
             app.current_pane.choose("multi30k")
             await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
-            app.current_pane._show(app.current_pane.draft.with_change("data.corpus", corpus))
+            app.current_pane._record_and_show(app.current_pane.draft.with_change("data.corpus", corpus))
             await until(pilot, lambda: TOO_LARGE in app.text)
             assert "✗" not in app.text and "7,579,392" in app.text
 
@@ -226,7 +226,9 @@ async def test_poison_in_pairs_reaches_no_screen(app: App, tmp_path) -> None:
     async with app.run_test(size=TALL) as pilot:
         app.current_pane.choose("multi30k")
         await until(pilot, lambda: app.current_pane.draft.preset.name == "multi30k")
-        app.current_pane._show(app.current_pane.draft.with_change("data.corpus", str(tmp_path / "poison.tsv")))
+        app.current_pane._record_and_show(
+            app.current_pane.draft.with_change("data.corpus", str(tmp_path / "poison.tsv"))
+        )
         await until(pilot, lambda: "54 pairs to train on" in app.text)
         assert "[red]a[/red]" in app.text
         assert not set(app.text) & set("\x1b\x07\x9b\u202e")

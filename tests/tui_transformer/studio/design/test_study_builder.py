@@ -85,7 +85,7 @@ def started(monkeypatch) -> list[Study]:
         return Estimate(prices=each, **known, devices=("cpu",))
 
     monkeypatch.setattr(subprocesses, "start_study", start)
-    monkeypatch.setattr(benchmarks, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "time_study_steps", plan)
     return found
 
 
@@ -176,7 +176,7 @@ async def test_under_the_ticked_presets_is_what_each_of_them_does(app: App) -> N
     async with app.run_test(size=MEDIUM) as pilot:
         builder = await opened(pilot)
         ticked = (Variant("win16", "win16"), Variant("alibi", "alibi"), Variant("two", changes={"model.n_heads": 2}))
-        builder._show(builder._draft.with_variants(ticked))
+        builder._set_draft(builder._draft.with_added_variants(ticked))
         await pilot.press("home")
         await pilot.pause()
         listed = app.text.partition("what the others do")[2]
@@ -235,7 +235,7 @@ async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App)
         await fill_in(pilot, "v", "model.n_heads=2")
         await pilot.press("escape")
         await pilot.pause()
-        app.current_pane._show(app.current_pane.draft.with_change("model.n_layers", 1))
+        app.current_pane._record_and_show(app.current_pane.draft.with_change("model.n_layers", 1))
         builder = await opened(pilot)
         assert app.names == ["demo", "n_heads-2"] and "demo with changes" in app.text and "58,336" in app.text
         assert builder._draft.study.changes == {"model.n_layers": 1}
@@ -250,7 +250,7 @@ async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App)
 async def test_a_design_that_cannot_be_trained_has_no_study(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
-        app.current_pane._show(app.current_pane.draft.with_change("model.n_heads", 3))
+        app.current_pane._record_and_show(app.current_pane.draft.with_change("model.n_heads", 3))
         await pilot.press("v")
         await pilot.pause()
         assert not isinstance(app.screen, StudyBuilder) and "not divisible by 3 heads" in app.said
@@ -349,7 +349,7 @@ async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App,
         await asyncio.sleep(60)
         return Estimate()
 
-    monkeypatch.setattr(benchmarks, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "time_study_steps", plan)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -466,8 +466,10 @@ async def test_poison_reaches_no_screen(app: App) -> None:
 async def test_nothing_stops_the_screen_for_long(app: App) -> None:
     async with app.run_test(size=(200, 50)) as pilot:
         builder = await opened(pilot)
-        drafts = [builder._draft.with_axes("model.n_heads=1,2,4,8 model.position=rope,none,alibi,sinusoidal")]
-        builder._show(drafts[0])
-        drawn = calls(lambda: builder._show(drafts[0].with_more_seeds(1)))
+        drafts = [
+            builder._draft.with_variants_along_axes("model.n_heads=1,2,4,8 model.position=rope,none,alibi,sinusoidal")
+        ]
+        builder._set_draft(drafts[0])
+        drawn = calls(lambda: builder._set_draft(drafts[0].with_seed_added_or_removed(1)))
         offered = calls(drafts[0].overlays)
         assert max(drawn, offered) < LIMIT, (drawn, offered)

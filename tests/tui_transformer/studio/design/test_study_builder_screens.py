@@ -60,7 +60,7 @@ async def test_a_shipped_study(stored, size, monkeypatch) -> None:
         known = {"seconds": 2275.0, "disk_bytes": 50_188_416, "measured": True, "jobs": 2, "threads": 1}
         return Estimate(prices=prices, **known, devices=("cpu",))
 
-    monkeypatch.setattr(benchmarks, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "time_study_steps", plan)
     await stored.of(studio("design"), size, *SHIPPED, "m", of=BUILDER)
 
 
@@ -105,7 +105,7 @@ async def test_a_measurement_that_failed(stored, monkeypatch) -> None:
         await asyncio.sleep(0)
         raise InputError("corpus 'tiny-shakespeare' is not on this machine; tui-transformer data fetch gets it")
 
-    monkeypatch.setattr(benchmarks, "plan_study", plan)
+    monkeypatch.setattr(benchmarks, "time_study_steps", plan)
     await stored.of(studio("design"), SMALL, *HEADS, "m", of=BUILDER)
 
 

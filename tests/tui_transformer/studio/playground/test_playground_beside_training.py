@@ -10,7 +10,7 @@ from engine.config.schema import RunConfig
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
 from tui_transformer.lab.play.writers import WriterCache
-from tui_transformer.lab.work.launch import TrainingThread, enqueue
+from tui_transformer.lab.work.launch import TrainingThread, create_queued_run
 from tui_transformer.studio.playground.column import stream_batches
 from tui_transformer.studio.shared.engine_thread import run_in_engine_thread
 
@@ -28,7 +28,7 @@ MEASURED = ("loss", "grad_norm")
 
 
 def begin(runs: Path, name: str) -> TrainingThread:
-    training = TrainingThread("begin", enqueue(CONFIG, runs_dir=runs, name=name, command=""), device="cpu")
+    training = TrainingThread("begin", create_queued_run(CONFIG, runs_dir=runs, name=name, command=""), device="cpu")
     training.start()
     return training
 

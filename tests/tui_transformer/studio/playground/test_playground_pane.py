@@ -74,7 +74,7 @@ async def opened(pilot: Pilot) -> PlaygroundPane:
 async def answered(pilot: Pilot, line: str = "the gate") -> PlaygroundPane:
     await type_line(pilot, line)
     found = pane(pilot.app)
-    await until(pilot, lambda: all(one.answer_tokens and not one.busy for one in found.columns))
+    await until(pilot, lambda: all(one.answer_tokens and not one.busy for one in found.columns_with_run))
     return found
 
 
@@ -89,10 +89,10 @@ async def test_the_whole_way_through_with_two_runs(runs, fakes, monkeypatch) -> 
         await pilot.press("escape", "plus")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("down", "down", "enter")
-        await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
+        await until(pilot, lambda: len(found.columns_with_run) == 2 and found._second.writer is not None)
         found._line.focus()
         await answered(pilot, "the gate")
-        first, second = found.columns
+        first, second = found.columns_with_run
         assert first.full_text.startswith("the gate is barred") and second.answer_text == first.answer_text
         assert first.writer.asked == second.writer.asked == [("the gate", found.session.settings)]
         await pilot.press("escape", "a")
@@ -113,10 +113,10 @@ async def test_two_runs_share_a_small_terminal_and_a_hint_takes_no_room_from_the
         await pilot.press("escape", "plus")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("down", "down", "enter")
-        await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
+        await until(pilot, lambda: len(found.columns_with_run) == 2 and found._second.writer is not None)
         likeliest = app.query_one(TokenAlternatives)
         await until(pilot, lambda: likeliest.outer_size.height == 2)
-        heights = [column.outer_size.height for column in found.columns]
+        heights = [column.outer_size.height for column in found.columns_with_run]
         found._line.focus()
         await answered(pilot, "the gate")
         await pilot.press("escape", "home", *["right"] * 8)
@@ -281,14 +281,14 @@ async def test_two_runs_have_each_its_own_settings_until_one_is_set_by_hand(app,
         await type_line(pilot, "/vs baseline")
         await until(pilot, lambda: found._second.writer is not None)
         await answered(pilot)
-        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns] == [0.8, 0.0]
+        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns_with_run] == [0.8, 0.0]
         await until(pilot, lambda: "temperature  0.8 / 0 " in shown(app))
         await type_line(pilot, "/temperature 0.3")
         await answered(pilot, "the gate")
-        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns] == [0.3, 0.3]
+        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns_with_run] == [0.3, 0.3]
         await until(pilot, lambda: "temperature  0.3 " in shown(app) and " / " not in str(found._controls.render()))
         await type_line(pilot, "/vs")
-        await until(pilot, lambda: len(found.columns) == 1)
+        await until(pilot, lambda: len(found.columns_with_run) == 1)
 
 
 async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
@@ -310,7 +310,7 @@ async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
         await until(pilot, lambda: "layer 2 of 2, head 3 of 4" in shown(app))
         found._line.focus()
         await type_line(pilot, "/vs")
-        assert len(found.columns) == 1
+        assert len(found.columns_with_run) == 1
         await type_line(pilot, "/run baseline")
         await until(pilot, lambda: found._first.run_path.name == "baseline" and found._first.writer is not None)
         await type_line(pilot, "/checkpoint last")
@@ -450,11 +450,11 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         record(tmp_path / "runs", "fresh", state="starting", step=0)
         pane(app)._feed._scan._swept = None
-        await pane(app)._poll()
+        await pane(app)._poll_runs_and_checkpoints()
         await until(pilot, lambda: "No run has a checkpoint yet" in shown(app))
         record(tmp_path / "runs", "win16")
         pane(app)._feed._scan._swept = None
-        await pane(app)._poll()
+        await pane(app)._poll_runs_and_checkpoints()
         await until(pilot, lambda: pane(app)._first.writer is not None)
 
 
@@ -468,7 +468,7 @@ async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses
         record(tmp_path / "runs", "win16")
         found = pane(app)
         found._feed._scan._swept = None
-        await found._poll()
+        await found._poll_runs_and_checkpoints()
         await until(pilot, lambda: found._first.writer is not None)
         assert found._line.has_focus is (pressed is None)
         await pilot.press("1")
@@ -486,7 +486,7 @@ async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_
         assert fakes.loads == [("live", "last")] and "step 500" in shown(app)
         fakes.known["live"] = FakeWriter("live", 1000)
         (run / "checkpoints" / "last").write_text("step-00001000 ")
-        await found._poll()
+        await found._poll_runs_and_checkpoints()
         await until(pilot, lambda: "step 1,000" in shown(app))
         fakes.known["live"] = FakeWriter("live", 1500)
         (run / "checkpoints" / "last").write_text("step-00001500  ")
@@ -507,7 +507,7 @@ async def test_a_chosen_language_is_kept_by_a_newer_checkpoint_and_not_by_anothe
         assert column.writer.to == "nl"
         fakes.known["live"] = newer = FakeWriter("live", 1000)
         (run / "checkpoints" / "last").write_text("step-00001000 ")
-        await pane(app)._poll()
+        await pane(app)._poll_runs_and_checkpoints()
         await until(pilot, lambda: column.writer is newer)
         assert newer.to == "nl"
         await type_line(pilot, "/checkpoint best")
@@ -524,8 +524,8 @@ async def test_another_pane_can_send_runs_here(runs, fakes, tmp_path) -> None:
         found = pane(app)
         found.choose(tmp_path / "runs" / "baseline", tmp_path / "runs" / "win16")
         app.action_show_pane("playground")
-        await until(pilot, lambda: all(one.writer is not None for one in found.columns))
-        assert [one.run_path.name for one in found.columns] == ["baseline", "win16"] and found._line.has_focus
+        await until(pilot, lambda: all(one.writer is not None for one in found.columns_with_run))
+        assert [one.run_path.name for one in found.columns_with_run] == ["baseline", "win16"] and found._line.has_focus
 
 
 @pytest.mark.parametrize(("kind", "line"), [("masked", "the g_te"), ("copy", "abc")])

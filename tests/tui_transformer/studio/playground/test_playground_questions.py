@@ -44,7 +44,7 @@ async def test_two_runs_answer_a_question_with_its_probability_and_their_attenti
         await until(pilot, "finetuned", "scratch", "step 2")
         pane.session.handle_line(QUESTION)
         await on_screen.until(pilot, lambda: shown(pilot).count("probability ") > 2 and "; then " in shown(pilot))
-        assert all(column.prompt_text == QUESTION for column in pane.columns)
+        assert all(column.prompt_text == QUESTION for column in pane.columns_with_run)
         pane.session.handle_line("/attention 1 3")
         await until(pilot, "layer 1 of 1, head 3 of 4", "⁇")
         looks = pane._first.attention

@@ -105,7 +105,7 @@ class ChartCanvas:
     whole: Span = (0.0, 1.0)  # of x, of which `low` to `high` is seen
 
     @property
-    def _dots(self) -> int:
+    def _dot_column_count(self) -> int:
         """The number of dot columns."""
         return 2 * max(1, len(self.cells[0]) - self.margin)
 
@@ -114,22 +114,22 @@ class ChartCanvas:
         return self.low > self.whole[0] or self.high < self.whole[1]
 
     def x_at(self, column: int) -> float:
-        share = min(1.0, max(0.0, (2 * (column - self.margin) + 0.5) / (self._dots - 1)))
+        share = min(1.0, max(0.0, (2 * (column - self.margin) + 0.5) / (self._dot_column_count - 1)))
         return self.low + share * (self.high - self.low)
 
     def dot_column(self, x: float) -> int:
         span = self.high - self.low
         share = (x - self.low) / span if span > 0 else 0.0
-        return round(min(1.0, max(0.0, share)) * (self._dots - 1))
+        return round(min(1.0, max(0.0, share)) * (self._dot_column_count - 1))
 
     def column_of(self, x: float) -> int:
         return self.margin + self.dot_column(x) // 2
 
     def row_of(self, y: float) -> int:
         """The row of a dot at y; negative or too large beyond the chart."""
-        return self.rows - 1 - round(self.height_of(y) * (4 * self.rows - 1)) // 4
+        return self.rows - 1 - round(self.height_fraction(y) * (4 * self.rows - 1)) // 4
 
-    def height_of(self, y: float) -> float:
+    def height_fraction(self, y: float) -> float:
         """Return y's place between the lowest row (0) and the highest (1), or beyond them."""
         return (_to_axis(y, self.log) - self.bottom) / (self.top - self.bottom)
 
@@ -177,7 +177,7 @@ def draw(
     if log:
         labelled = _log_labels(low_y, high_y, rows)
     else:
-        labelled, high_y = _even_labels(low_y, high_y, rows)
+        labelled, high_y = _even_labels_and_top(low_y, high_y, rows)
     canvas = ChartCanvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log, whole=whole)
     levels = [level for level in levels if seen is shown or 0 <= canvas.row_of(level.y) < rows]
     labels: dict[int, Cell] = {}  # by row
@@ -213,7 +213,9 @@ def draw(
     for line in shown:
         if line.dots:
             inside = [(x, y) for x, y in zip(line.x, line.y, strict=True) if low_x <= x <= high_x]
-            points = list(zip(*decimate(*columns_of(inside), width), strict=True))[::-1]  # the newest is always marked
+            points = list(zip(*decimate(*unzip_points(inside), width), strict=True))[
+                ::-1
+            ]  # the newest is always marked
             every = max(1, -(-len(points) * APART // (width - margin)))
             marks = [*(Mark(*at, "•", line.style) for at in points[::every]), *marks]
     for mark in marks:
@@ -226,7 +228,7 @@ def draw(
     return canvas
 
 
-def columns_of(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def unzip_points(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     x, y = zip(*points, strict=True) if points else ((), ())
     return x, y
 
@@ -240,7 +242,7 @@ def clip_line(line: ChartLine, span: Span) -> ChartLine:
         if 0 < at < len(points) and points[at - 1][0] < end:
             (x, y), (right, above) = points[at - 1], points[at]
             inside.insert(i, (end, y + (above - y) * (end - x) / (right - x)))
-    x_part, y_part = columns_of(inside)
+    x_part, y_part = unzip_points(inside)
     return replace(line, x=x_part, y=y_part)
 
 
@@ -269,9 +271,9 @@ def _trace(canvas: ChartCanvas, lines: Sequence[ChartLine]) -> None:
     for number, line in drawn.items():
         x, y = decimate(line.x, line.y, 2 * columns)
         dots = [canvas.dot_column(at) for at in x]
-        heights = [round(canvas.height_of(at) * highest) for at in y]
+        heights = [round(canvas.height_fraction(at) * highest) for at in y]
         plotext.plot(dots, heights, marker="braille", color=number)
-        for cell in _crossed(dots, heights, canvas.rows) if line.takes_turns else ():
+        for cell in _crossed_cells(dots, heights, canvas.rows) if line.takes_turns else ():
             crossing.setdefault(cell, []).append(line)
     for row, text in enumerate(plotext.build().split("\n")[: canvas.rows]):
         paint, column = 0, -1
@@ -288,7 +290,7 @@ def _trace(canvas: ChartCanvas, lines: Sequence[ChartLine]) -> None:
     plotext.clear_figure()
 
 
-def _crossed(dots: Sequence[int], heights: Sequence[int], rows: int) -> set[tuple[int, int]]:
+def _crossed_cells(dots: Sequence[int], heights: Sequence[int], rows: int) -> set[tuple[int, int]]:
     """The cells, as row and column, that a line between these dots crosses."""
     cells: set[tuple[int, int]] = set()
     for at, x in enumerate(dots):
@@ -302,7 +304,7 @@ def _crossed(dots: Sequence[int], heights: Sequence[int], rows: int) -> set[tupl
     return cells
 
 
-def _even_labels(low: float, high: float, rows: int) -> tuple[list[float], float]:
+def _even_labels_and_top(low: float, high: float, rows: int) -> tuple[list[float], float]:
     """Round numbers that are equally many rows apart, for which the higher end may have to rise, and that end."""
     most, dots = max(LABELS, min(8, rows // 3)), 4 * rows - 1
     values, end, room = ticks(low, high, most, least=LABELS), high, low + (1.0 + SPARE) * (high - low)
@@ -478,7 +480,7 @@ def shade_bands(canvas: ChartCanvas, bands: Sequence[ShadedBand]) -> None:
             right = min(left + 1, len(x) - 1)
             share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
             edges = (a + share * (b - a) for a, b in zip(band.ends[left], band.ends[right], strict=True))
-            low, high = ((1.0 - canvas.height_of(y)) * canvas.rows for y in edges)
+            low, high = ((1.0 - canvas.height_fraction(y)) * canvas.rows for y in edges)
             first, last = math.ceil(high - 0.5), math.floor(low - 0.5)
             if first > last:  # thinner than a row
                 first = last = math.floor((low + high) / 2)
@@ -494,7 +496,7 @@ def draw_horizontal(canvas: ChartCanvas, y: float, style: str) -> None:
     if 0 <= (row := canvas.row_of(y)) < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
             if may_cover(canvas.cells[row][column], EMPTY):
-                _draw_behind(canvas, row, column, HORIZONTAL_SIGN, style)
+                _replace_sign_keeping_background(canvas, row, column, HORIZONTAL_SIGN, style)
 
 
 def draw_vertical(canvas: ChartCanvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
@@ -504,7 +506,7 @@ def draw_vertical(canvas: ChartCanvas, x: float, style: str, top: Sequence[Cell]
     column = canvas.column_of(x)
     for row in range(canvas.rows):
         if may_cover(canvas.cells[row][column]):
-            _draw_behind(canvas, row, column, VERTICAL_SIGN, style)
+            _replace_sign_keeping_background(canvas, row, column, VERTICAL_SIGN, style)
     start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
     canvas.cells[0][start : start + len(top)] = top
 
@@ -516,10 +518,10 @@ def draw_grid(canvas: ChartCanvas, style: str = "grid") -> None:
         for column in range(canvas.margin, len(canvas.cells[0])) if row in rows else columns:
             if canvas.cells[row][column][0] == " ":
                 sign = "┈" if row in rows and column not in columns else "┼" if row in rows else "╎"
-                _draw_behind(canvas, row, column, sign, style)
+                _replace_sign_keeping_background(canvas, row, column, sign, style)
 
 
-def _draw_behind(canvas: ChartCanvas, row: int, column: int, sign: str, style: str) -> None:
+def _replace_sign_keeping_background(canvas: ChartCanvas, row: int, column: int, sign: str, style: str) -> None:
     """Draw a sign and keep the cell's background."""
     _, on, band = canvas.cells[row][column][1].partition(ON)
     canvas.cells[row][column] = (sign, f"{style}{on}{band}")

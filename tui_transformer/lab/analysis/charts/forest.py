@@ -70,7 +70,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     for name in result.badges:
         if name != FALLING:  # which the sentence below tells
             some = f" {counts[name]}/{len(result.runs)}" if counts[name] < len(result.runs) else ""
-            words.append(mark_if_seen(badge(name).word + some, seen=name in result.seen))
+            words.append(mark_if_seen(badge(name).word + some, seen=name in result.badges_acknowledged))
     badges, name = " ".join(words), clean_line(result.name)
     if result.is_baseline:
         mean = result.mean(measure)
@@ -158,7 +158,9 @@ class ForestLayout:
         if at + 2 + len(right) <= self._plot:
             cells[at + 2 : at + 2 + len(right)] = right
         cells[at] = LINE
-        return self._joined([("", "dim"), ("".join(cells), "dim"), *self._ends(("Δ", tr("verdict"), tr("badges")))])
+        return self._joined(
+            [("", "dim"), ("".join(cells), "dim"), *self._columns_right_of_plot(("Δ", tr("verdict"), tr("badges")))]
+        )
 
     def axis(self) -> list[Part]:
         found = ticks(self._low, self._high, max(3, self._plot // 10))
@@ -188,20 +190,22 @@ class ForestLayout:
     def row(self, at: int, colour: str = "") -> list[Part]:
         """The parts of a row; `colour` is the style of its mark and interval, by default that of its verdict."""
         row = self.forest.rows[at]
-        ends = self._ends((self._values[at], self._verdicts[at], self._badges[at]), ("cell", row.style, "warn"))
+        ends = self._columns_right_of_plot(
+            (self._values[at], self._verdicts[at], self._badges[at]), ("cell", row.style, "warn")
+        )
         drawn = self._drawn(replace(row, style=colour) if colour else row)
-        return self._joined([(row.name, "name"), *drawn, *ends], plot=len(drawn))
+        return self._joined([(row.name, "name"), *drawn, *ends], plot_part_count=len(drawn))
 
-    def _ends(self, texts: Sequence[str], styles: Sequence[str] = ("dim",) * 3) -> list[Part]:
+    def _columns_right_of_plot(self, texts: Sequence[str], styles: Sequence[str] = ("dim",) * 3) -> list[Part]:
         """The columns right of the plot; numbers end below each other."""
         columns = zip(texts, self._widths, styles, strict=True)
         return [(fit_to_width(text, w, right=i == 0), style) for i, (text, w, style) in enumerate(columns) if w]
 
-    def _joined(self, parts: Sequence[Part], plot: int = 1) -> list[Part]:
+    def _joined(self, parts: Sequence[Part], plot_part_count: int = 1) -> list[Part]:
         """Name and plot padded to their columns, with a gap before each other part."""
         (name, style), *rest = parts
-        made = [(fit_to_width(name, self._name) + " " * GAP, style), *rest[:plot]]
-        for text, of in rest[plot:]:
+        made = [(fit_to_width(name, self._name) + " " * GAP, style), *rest[:plot_part_count]]
+        for text, of in rest[plot_part_count:]:
             made += [(" " * GAP, "dim"), (text, of)]
         return made
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.base.errors import comma_separated
 from engine.base.language import tr
-from engine.config.measures import family, probe_name
+from engine.config.measures import name_without_band, probe_display_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.chart_lines import AXIS_LABELS, Curve, axis_text, curve_of
@@ -124,7 +124,7 @@ class ChartedRuns:
             for run in group.runs
         )
 
-    def placeholder(self, otherwise: str) -> str:
+    def placeholder_while_reading(self, otherwise: str) -> str:
         return otherwise if all(run.path in self.metrics for run in self.runs) else tr("reading…")
 
     def metrics_of(self, run: RunEntry) -> Metrics:
@@ -133,7 +133,7 @@ class ChartedRuns:
     def distance_bins(self, run: RunEntry) -> dict[str, tuple[DistanceBin, ...]]:
         return newest_distance_bins(self.metrics_of(run).validation)
 
-    def points(self, group: SeedRuns, axis: str) -> dict[int, PointsByStep]:
+    def loss_points_by_seed(self, group: SeedRuns, axis: str) -> dict[int, PointsByStep]:
         return {seed: points_by_step(self.metrics_of(run).validation, axis) for seed, run in group.by_seed.items()}
 
 
@@ -148,7 +148,7 @@ def loss_chart(drawn: ChartedRuns, axis: str, *, train: bool, log: bool) -> Over
     """Every run's validation loss, and its train loss if asked for; for variants, means over seeds."""
     train, strokes = train and not drawn.shows_means, []
     for slot, group in drawn.groups:
-        made = band(drawn.points(group, axis))
+        made = band(drawn.loss_points_by_seed(group, axis))
         raw = curve_of(drawn.metrics_of(group.runs[0]).train, axis, "loss") if train else NO_CURVE
         seeds = made.n if drawn.shows_means else None
         on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
@@ -160,9 +160,9 @@ def loss_chart(drawn: ChartedRuns, axis: str, *, train: bool, log: bool) -> Over
         tr("mean loss") if drawn.shows_means else tr("loss"),
         axis,
         tuple(strokes),
-        placeholder=drawn.placeholder(tr("no evaluation yet")),
+        placeholder=drawn.placeholder_while_reading(tr("no evaluation yet")),
         log=log and min(values, default=0.0) > 0,
-        notes=_notes(strokes) if drawn.shows_means else (),
+        notes=_mean_curve_caveats(strokes) if drawn.shows_means else (),
     )
 
 
@@ -184,9 +184,9 @@ def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
         variants = tr("select variants (space) to compare to the baseline")
         waiting = variants if means else tr("select runs (space) to compare to the baseline")
         return Overlay(title, brief, axis, zero=True, placeholder=waiting)
-    level, strokes, reasons = drawn.points(baseline, axis), [], []
+    level, strokes, reasons = drawn.loss_points_by_seed(baseline, axis), [], []
     for slot, group in others:
-        ours = drawn.points(group, axis)
+        ours = drawn.loss_points_by_seed(group, axis)
         if reason := _reason(group, baseline, brief=means):
             reasons.append(f"{group.label}: {reason}")
         elif not means:
@@ -196,13 +196,13 @@ def difference_chart(drawn: ChartedRuns, axis: str) -> Overlay:
         else:
             reasons.append(tr("{name}: no seed in common with {baseline}", name=group.label, baseline=baseline.label))
     apart = tr("the curves do not overlap on the {axis} axis", axis=AXIS_LABELS[axis])
-    waiting = drawn.placeholder(tr("no evaluation yet") if means else apart)
+    waiting = drawn.placeholder_while_reading(tr("no evaluation yet") if means else apart)
     if reasons and (means or not strokes):
         several = tr("nothing selected can be compared to {label}", label=baseline.label)
         alone = reasons[0] if len(reasons) == 1 else several
-        waiting = drawn.placeholder(alone) if means else alone
+        waiting = drawn.placeholder_while_reading(alone) if means else alone
     marks = (MARKS_NOTE,) if any(stroke.curve.ends for stroke in strokes) else ()
-    notes = (*(_notes(strokes) if means else ()), *marks)
+    notes = (*(_mean_curve_caveats(strokes) if means else ()), *marks)
     briefest = tr("Δ loss, + is worse")
     return Overlay(title, brief, axis, tuple(strokes), zero=True, placeholder=waiting, notes=notes, briefest=briefest)
 
@@ -218,7 +218,7 @@ def _reason(group: SeedRuns, baseline: SeedRuns, *, brief: bool) -> str:
     return ""
 
 
-def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+def _mean_curve_caveats(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """Why a mean has no interval, or ends early."""
     single = comma_separated(stroke.name for stroke in strokes if stroke.seeds == 1)
     short = (f"{stroke.name}: {stroke.curve.why_short}" for stroke in strokes if stroke.curve.why_short)
@@ -231,7 +231,7 @@ def shading_notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     return (said,) if any(stroke.curve.ends for stroke in strokes) else ()
 
 
-def probes_of(drawn: ChartedRuns) -> tuple[str, ...]:
+def probes_scored_by_distance(drawn: ChartedRuns) -> tuple[str, ...]:
     """The probes that any of these runs counted by distance, in order."""
     return tuple(dict.fromkeys(name for run in drawn.runs for name in drawn.distance_bins(run)))
 
@@ -241,9 +241,11 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
 
     If none of these runs has that probe family, the first available one.
     """
-    known = probes_of(drawn)
+    known = probes_scored_by_distance(drawn)
     if not known:
-        return Overlay(tr("recall by distance"), axis=DISTANCE, placeholder=drawn.placeholder(NOT_COUNTED))
+        return Overlay(
+            tr("recall by distance"), axis=DISTANCE, placeholder=drawn.placeholder_while_reading(NOT_COUNTED)
+        )
     name = probe if probe in known else known[0]
     strokes = []
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
@@ -260,7 +262,7 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
         tr("{value} can look {tokens} tokens back", value=" ".join(LETTERS[i] for i in slots), tokens=tokens)
         for tokens, slots in sorted(reaches.items())
     ]
-    chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
+    chances = {chance for run in drawn.runs for part, chance in run.chances.items() if name_without_band(part) == name}
     return Overlay(
         tr("{name} accuracy by distance", name=tr(name)),
         tr(name),
@@ -271,7 +273,7 @@ def distance_chart(drawn: ChartedRuns, probe: str) -> Overlay:
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
         placeholder=tr("no run here has {name} by distance", name=tr(name)),
-        notes=(*looks, *_notes(strokes)),
+        notes=(*looks, *_mean_curve_caveats(strokes)),
     )
 
 
@@ -280,7 +282,7 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     names = list(validation[-1].probes)[: len(LETTERS)] if validation else []
     points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
     curves = [Band.from_points((float(x), y) for x, y in found if x is not None) for found in points.values()]
-    strokes = tuple(Stroke(slot, tr(probe_name(names[slot])), curve) for slot, curve in enumerate(curves))
+    strokes = tuple(Stroke(slot, tr(probe_display_name(names[slot])), curve) for slot, curve in enumerate(curves))
     return Overlay(
         tr("probe accuracy"),
         tr("probes"),
@@ -314,7 +316,7 @@ def study_loss_chart(
         tuple(strokes),
         placeholder=tr("no evaluation yet"),
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
-        notes=_notes(strokes),
+        notes=_mean_curve_caveats(strokes),
     )
 
 

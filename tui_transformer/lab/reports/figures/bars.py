@@ -23,7 +23,7 @@ def bars_figure(context: ReportContext, shown: Sequence[VariantResult]) -> "Figu
     from matplotlib.patches import Patch
 
     language = context.picture_language
-    there = {_kind(standing) for standing in shown if standing.difference(LAST) is not None}
+    there = {_loss_verdict_kind(standing) for standing in shown if standing.difference(LAST) is not None}
     made = figure(ROW * max(3, len(shown)) + 1.15)
     panels = made.subplots(1, 2 if there else 1, sharey=True, squeeze=False)[0]
     unit = language.translate(shown[0].protocol.unit)
@@ -43,7 +43,7 @@ def bars_figure(context: ReportContext, shown: Sequence[VariantResult]) -> "Figu
     return made
 
 
-def _kind(standing: VariantResult) -> str:
+def _loss_verdict_kind(standing: VariantResult) -> str:
     """Its verdict's kind, as in the colours; "open" without one."""
     judged = standing.judgement(LAST)
     return judged.kind if judged is not None and judged.kind in KINDS else "open"
@@ -88,7 +88,10 @@ def _means(axes: "Axes", context: ReportContext, shown: Sequence[VariantResult])
         edge = max(mean.mean + (mean.half or 0.0), *seeds)
         _note(axes, LAST.format_value(mean.mean) + (f"  {void}" if void else ""), edge, y, size=7.5)
     if floor is not None:
-        handles = [*handles, floor_line(axes.axvline, floor.nats, floor_text(floor, context.picture_language))]
+        handles = [
+            *handles,
+            floor_line(axes.axvline, floor.known_nats_per_char, floor_text(floor, context.picture_language)),
+        ]
     axes.margins(x=0.28)
     axes.set_xlim(left=0)
     return handles
@@ -102,7 +105,7 @@ def _differences(axes: "Axes", context: ReportContext, shown: Sequence[VariantRe
             said = baseline if standing.is_baseline else _invalid_reason(context, standing)
             _note(axes, said, 0, y, colour=FAINT, size=8)
             continue
-        axes.barh(y, found.mean, height=0.62, color=KINDS[_kind(standing)])
+        axes.barh(y, found.mean, height=0.62, color=KINDS[_loss_verdict_kind(standing)])
         _whisker(axes, found.mean, y, found.half)
         sign = -1 if found.mean < 0 else 1
         edge = found.mean + sign * (found.half or 0.0)

@@ -66,7 +66,7 @@ def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, la
         if all(y > 0 for y in line.perplexity.y):
             _banded(perplexity, line, line.perplexity, line.name)
     if floor is not None:
-        floor_line(perplexity.axhline, math.exp(floor.nats))
+        floor_line(perplexity.axhline, math.exp(floor.known_nats_per_char))
     perplexity.set_yscale("log")
     perplexity.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))  # `2`, `5`, `10`, not powers
     perplexity.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
@@ -105,7 +105,7 @@ def _losses(
         name = language.phrase("figure.validation") if alone else line.name
         handles += _banded(axes, line, line.loss, name, marks=marks)
     if floor is not None:
-        handles.append(floor_line(axes.axhline, floor.nats, floor_text(floor, language)))
+        handles.append(floor_line(axes.axhline, floor.known_nats_per_char, floor_text(floor, language)))
     return handles
 
 
@@ -139,12 +139,12 @@ def _zoom(axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None) -> None
     middle = sorted(values)[len(values) // 2]
     values = [value for value in values if abs(value - middle) < 1e3]
     low, high = min(values), max(values)
-    if floor is not None and low - floor.nats < 1.5 * (high - low):
-        low = min(low, floor.nats)
+    if floor is not None and low - floor.known_nats_per_char < 1.5 * (high - low):
+        low = min(low, floor.known_nats_per_char)
     pad = 0.08 * (high - low) or 0.05
     axes.set(xlim=(start - 0.02 * last, 1.02 * last), ylim=(low - pad, high + pad))
 
 
 def floor_text(floor: Floor, language: Language) -> str:
     key = "figure.floor.window" if floor.context else "figure.floor"
-    return language.phrase(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)
+    return language.phrase(key, value=f"{floor.known_nats_per_char:.4f}", context=floor.context, stride=floor.stride)

@@ -34,8 +34,8 @@ class Box:
         return HIGH * max(1.0, (self.text.count("\n") + 1) / 2)
 
 
-def stack_boxes(
-    model: ModelConfig, language: Language, norm: Box | None, reads: str
+def boxes_before_in_after_layers(
+    model: ModelConfig, language: Language, norm: Box | None, input_kind: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
     say, comma = language.phrase, language.phrases["join.comma"]
@@ -46,7 +46,7 @@ def stack_boxes(
         added = f"\n+ {POSITIONS[model.position].label[language.code]}"
 
     def with_parts(where: str, *first: str) -> str:
-        return comma.join(filter(None, (*first, *_labels(model, language, where))))
+        return comma.join(filter(None, (*first, *_active_part_labels(model, language, where))))
 
     def attention(kind: ModelConfig, *, otherwise: bool = False) -> list[str]:
         """An attention and its positions; `otherwise` names what a plain network has without saying so."""
@@ -59,7 +59,7 @@ def stack_boxes(
             return [seen or say("diagram.global"), say("diagram.no-positions")]
         return [seen or say("diagram.global"), with_parts("positions", position) if row.rotates else position]
 
-    sides = say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional")
+    sides = say("diagram.causal" if model.causal and input_kind != "source" else "diagram.bidirectional")
     if model.layers:
         runs = groupby(attention(model.layer_config(i), otherwise=True) for i in range(len(model.layers)))
         turns = [f"{len(list(run))} × {comma.join(filter(None, kind))}" for kind, run in runs]
@@ -68,18 +68,18 @@ def stack_boxes(
     else:
         what = with_parts("attention", sides, *attention(model))
     layer = [Box(say("diagram.attention", what=what, heads=heads), ATTEND)]
-    if reads == "target":
+    if input_kind == "target":
         layer.append(Box(say("diagram.cross", heads=heads), ATTEND, memory=True))
     layer.append(Box(say("diagram.ff", d=model.d_ff, activation=with_parts("feed-forward", model.activation)), FEED))
     above = [norm] if model.final_norm and norm is not None else []
-    if reads != "source":
+    if input_kind != "source":
         tied = say("diagram.tied") if model.tie_embeddings else ""
         above.append(Box(with_parts("head", say("diagram.head", tied=tied)), LINEAR))
     embed = say("diagram.embedding", d=model.d_model, position=added)
-    return [Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)], layer, above
+    return [Box(say(f"diagram.{input_kind}"), TEXT), Box(embed, EMBED)], layer, above
 
 
-def _labels(model: ModelConfig, language: Language, where: str) -> list[str]:
+def _active_part_labels(model: ModelConfig, language: Language, where: str) -> list[str]:
     """The labels of the parts that are on, of one box or of the layer."""
     rows = [row for row in active_parts(model).values() if row.diagram_box == where]
     return [row.label[language.code].format(**dict(model)) for row in rows]
@@ -93,7 +93,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     kinds = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
         kinds = {"source": model.encoder_layers, "target": model.n_layers}
-    columns = [stack_boxes(model, language, norm, kind) for kind in kinds]
+    columns = [boxes_before_in_after_layers(model, language, norm, kind) for kind in kinds]
     rows = 0.0
     for below, layer, above in columns:
         norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1
@@ -102,7 +102,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
         boxes = len(below) + len(above) + len(stacked) * (1 + norms)
         sums = len(stacked) if model.residual or model.parallel else 0
         rows = max(rows, boxes * STEP + taller + sums * (2 * PLUS + 0.2) + 0.85)
-    labels = _labels(model, language, "layer")
+    labels = _active_part_labels(model, language, "layer")
     edge = BOX / 2 + (ASIDE + 0.2 if model.parallel else SIDE + 0.12)
     wide = 10.4 if len(columns) > 1 else 2 * edge + 1.2 if model.parallel else 5.6
     wide += 2 * LINE * len(labels)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.base.language import language_code, tr
-from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, probes_of
+from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, probes_scored_by_distance
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import SeedRuns
 from tui_transformer.lab.analysis.language import Language
@@ -34,15 +34,15 @@ PANELS_PER_ROW = 2  # panels side by side
 MOST_PANELS = 6  # most panels; the rest go into a table
 
 
-def distance_charts(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
+def probe_distance_charts(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart per probe; none if no run has probes by distance."""
     groups = tuple((i, SeedRuns(context.name(s), s.group.charted_runs)) for i, s in enumerate(standings))
     drawn = ChartedRuns(groups, None, context.metrics)
-    charts = [distance_chart(drawn, probe) for probe in probes_of(drawn)[:MOST_PANELS]]
+    charts = [distance_chart(drawn, probe) for probe in probes_scored_by_distance(drawn)[:MOST_PANELS]]
     return tuple(chart for chart in charts if chart.drawn_strokes)
 
 
-def distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
+def probe_distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
     down, across = -(-len(charts) // PANELS_PER_ROW), min(PANELS_PER_ROW, len(charts))
     made = figure(2.35 * down + 0.5)
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
@@ -79,7 +79,7 @@ def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dic
     return handles
 
 
-def distance_picture(chart: Overlay) -> str:
+def probe_distance_svg(chart: Overlay) -> str:
     """One standalone chart as SVG: letters in its legend, their meaning in words below."""
     strokes = []
     for one in chart.strokes:
@@ -89,7 +89,7 @@ def distance_picture(chart: Overlay) -> str:
 
     def draw() -> "Figure":
         lettered = replace(chart, strokes=tuple(strokes))
-        made = distance_figure([lettered], load_report_language(language_code()), alone=True)
+        made = probe_distance_figure([lettered], load_report_language(language_code()), alone=True)
         (axes,) = made.axes
         axes.set_xlabel(f"{axes.get_xlabel()}\n{clip_label('; '.join(words), 200)}")
         return made

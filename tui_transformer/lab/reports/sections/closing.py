@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from engine.base.command_line import PROGRAM
-from engine.base.plain_files import read_plain
+from engine.base.plain_files import read_regular_file
 from engine.base.release import version
 from engine.config.lints import lint
 from engine.runs.reader import RunReader
@@ -12,7 +12,7 @@ from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.power import pooled_sd, power_sentence
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
-from tui_transformer.lab.reports.context import ReportContext, portable_command, without_folders
+from tui_transformer.lab.reports.context import ReportContext, portable_command, shorten_quoted_paths
 from tui_transformer.lab.reports.document import Block, Bullets, Heading, Listing, Paragraph, Table, TableCell
 from tui_transformer.lab.reports.sections.setup import config_of
 from tui_transformer.lab.work.record import SUFFIX
@@ -36,7 +36,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
     # Seeds
     most = max(len(standing.group.counted_runs) for standing in standings)
     if most <= 1:
-        yield say("limits.one-seed" if context.several else "limits.one-run")
+        yield say("limits.one-seed" if context.has_several_variants else "limits.one-run")
     elif most < EXPLORATORY:
         yield say("limits.few-seeds", n=most)
     for family in dict.fromkeys(standing.family for standing in standings if standing.group.study):
@@ -56,7 +56,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
         having = [standing for standing in standings if badge in standing.badges]
         if having:
             yield language.format_count(key, len(having), names=context.names(having))
-    if context.several:
+    if context.has_several_variants:
         yield say("limits.untuned")
         parameters = [n for standing in standings if (n := standing.group.representative.parameters) is not None]
         if len(set(parameters)) > 1:
@@ -121,7 +121,7 @@ def environment(context: ReportContext) -> Iterator[Block]:
     if total:
         listed.append((say("environment.time"), duration(total)))
     rows = tuple(tuple(map(TableCell, pair)) for pair in listed)
-    yield Table(say("table.environment"), context.heads("what", "value"), rows, "ll")
+    yield Table(say("table.environment"), context.table_headings("what", "value"), rows, "ll")
 
 
 def repeat(context: ReportContext) -> Iterator[Block]:
@@ -145,10 +145,10 @@ def repeat(context: ReportContext) -> Iterator[Block]:
     yield Listing("\n".join(shlex.join([PROGRAM, *words]) for words in (*again, *checks)), say("repeat.again"))
     for study in context.studies:
         try:
-            found = read_plain(context.runs[0].path.parent / f"{study}{SUFFIX}", LONGEST_STUDY)
+            found = read_regular_file(context.runs[0].path.parent / f"{study}{SUFFIX}", LONGEST_STUDY)
         except (OSError, ValueError):
             continue
-        if text := without_folders(found.decode("utf-8", "replace")).rstrip():
+        if text := shorten_quoted_paths(found.decode("utf-8", "replace")).rstrip():
             yield Listing(text, say("repeat.study", name=study), long=True)
 
 

@@ -20,7 +20,7 @@ Sentence = str | Strong  # an alarm is in bold
 
 def first_paragraph(context: ReportContext) -> VerdictParagraph:
     sentences = [*_alarms(context), *_unfinished(context)]
-    sentences += _compared(context) if context.several else _alone(context, context.results[0])
+    sentences += _compared(context) if context.has_several_variants else _alone(context, context.results[0])
     between = context.phrase("join.sentence")
     spans = [span for sentence in sentences for span in (between, sentence)]
     void = any(s.group.invalid_badge or _all_diverged(s) or INERT in s.badges for s in context.results)
@@ -131,28 +131,30 @@ def _compared(context: ReportContext) -> Iterator[Sentence]:
                 unit, seeds = _unit(context, baseline), baseline.seeds_text(context.language)
                 loss = LAST.format_mean(mean)
                 yield say("compared.level", baseline=context.name(baseline), loss=loss, unit=unit, seeds=seeds)
-            yield from _kinds(context, context.name(baseline), others)
+            yield from _sentences_by_verdict(context, context.name(baseline), others)
     yield from _answer_scores(context)
     most = max(len(s.group.counted_runs) for s in context.results)
-    kinds = {kind for s in context.results if (kind := _kind(s))}
+    kinds = {kind for s in context.results if (kind := _primary_verdict_kind(s))}
     if "one-seed" in kinds:
         key = "compared.one-seed" if kinds == {"one-seed"} else "compared.some-one-seed"
-        yield Strong(say(key, names=context.names(s for s in context.results if _kind(s) == "one-seed")))
+        yield Strong(
+            say(key, names=context.names(s for s in context.results if _primary_verdict_kind(s) == "one-seed"))
+        )
     elif 1 < most < EXPLORATORY and kinds:
         yield say("compared.exploratory", n=most)
     if not kinds:
         yield Strong(say("compared.nothing"))
 
 
-def _kind(standing: VariantResult) -> str:
+def _primary_verdict_kind(standing: VariantResult) -> str:
     judged = standing.judgement(standing.primary)
     return judged.kind if judged is not None else ""
 
 
-def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult]) -> Iterator[str]:
+def _sentences_by_verdict(context: ReportContext, baseline: str, others: Sequence[VariantResult]) -> Iterator[str]:
     """`Worse than the baseline global, in nats per character: win16 (by 0.07 ± 0.01), …`."""
     for kind in ("better", "worse", "same", "inconclusive"):
-        having = [s for s in others if _kind(s) == kind]
+        having = [s for s in others if _primary_verdict_kind(s) == kind]
         if not having:
             continue
         each = [

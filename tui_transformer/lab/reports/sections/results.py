@@ -16,9 +16,9 @@ from tui_transformer.lab.analysis.group_columns import all_runs, mean_column
 from tui_transformer.lab.analysis.sentences import (
     bleu_noise_sentences,
     expectation_sentence,
-    more_sentences,
-    notes,
     outcome_counts,
+    sentences_besides_verdict,
+    table_footnotes,
     verdict_sentence,
 )
 from tui_transformer.lab.analysis.verdict import (
@@ -32,7 +32,7 @@ from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.bars import bars_figure
 from tui_transformer.lab.reports.figures.curves import curves_figure, lines_of
-from tui_transformer.lab.reports.figures.distances import distance_charts, distance_figure
+from tui_transformer.lab.reports.figures.distances import probe_distance_charts, probe_distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
 Part = tuple[VariantResult, ...]  # whose scores are the same measure
@@ -120,7 +120,9 @@ def _evaluations(context: ReportContext, run: RunEntry) -> Iterator[doc.Table]:
             *(_value_at(train, step, "{:.4f}"), _value_at(rate, step, "{:.2e}")),
         ]
         rows.append(doc.cells(texts, strong=step in best))
-    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr")
+    heads = context.table_headings(
+        "step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr"
+    )
     notes = [say("table.evaluations.best")] if best else []
     notes += [_evaluations_cut(context, len(steps), len(by_step))]
     yield doc.Table(say("table.evaluations"), heads, tuple(rows), "r" * len(heads), context.sentences(notes))
@@ -157,14 +159,14 @@ def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
 def results(context: ReportContext) -> Iterator[doc.Block]:
     say, standings = context.phrase, context.results
     runs = all_runs(standings)
-    measures = (*probe_measures(runs), *(measure for measure in score_measures(runs) if measure.judged))
+    measures = (*probe_measures(runs), *(measure for measure in score_measures(runs) if measure.is_compared))
     loss = mean_column(LAST, always=True)
     named = [columns.VARIANT, columns.SEEDS, loss]
     yield doc.Heading(say("section.results"))
-    if context.several:
+    if context.has_several_variants:
         judged = [columns.difference_column(LAST), columns.P_VALUE, columns.VERDICT, columns.CHECKS]
         ablation = [*named, *judged, columns.expected_column(measures), columns.PARAMETERS]
-        yield _table(context, say("table.ablation"), ablation, measures)
+        yield _table_of_columns(context, say("table.ablation"), ablation, measures)
         for name, part in numbered_names(context.parts, "ablation"):
             shown = part[:MOST_BARS]
             if any(standing.mean(LAST) is not None for standing in shown):
@@ -175,17 +177,20 @@ def results(context: ReportContext) -> Iterator[doc.Block]:
         verdicts = []  # each with all its evidence
         for standing in standings:
             said = [verdict_sentence(standing, context.language) + say("full-stop")]
-            said += [*more_sentences(standing, context.language), *bleu_noise_sentences(standing, context.language)]
+            said += [
+                *sentences_besides_verdict(standing, context.language),
+                *bleu_noise_sentences(standing, context.language),
+            ]
             verdicts.append(_named(context, standing, said))
         yield doc.Bullets(tuple(verdicts))
         yield from _expectations(context, measures)
     # Best losses, distance to the floor, cost: beside the verdict, never instead of it.
     more = [*named, mean_column(BEST, always=True), mean_column(EXCESS), columns.PER_CENT, columns.PERPLEXITY]
-    caption = say("table.more" if context.several else "table.more.alone")
-    yield replace(_table(context, caption, more, ()), note=say("table.more.note"))
+    caption = say("table.more" if context.has_several_variants else "table.more.alone")
+    yield replace(_table_of_columns(context, caption, more, ()), note=say("table.more.note"))
     yield from _averaged_weights_losses(context)
     cost = [*named[:2], *columns.COST_COLUMNS]
-    yield replace(_table(context, say("table.cost"), cost, ()), note=say("table.cost.note"))
+    yield replace(_table_of_columns(context, say("table.cost"), cost, ()), note=say("table.cost.note"))
 
 
 def _averaged_weights_losses(context: ReportContext) -> Iterator[doc.Table]:
@@ -197,11 +202,13 @@ def _averaged_weights_losses(context: ReportContext) -> Iterator[doc.Table]:
             rows.append(doc.cells([run.name, context.language.translate(name), f"{loss:.4f}", best, minus]))
     if rows:
         cut = context.phrase("table.cut", shown=MOST_AVERAGES, total=len(rows)) if len(rows) > MOST_AVERAGES else ""
-        heads = context.heads("run", "weights", "loss", "best", "minus_best")
+        heads = context.table_headings("run", "weights", "loss", "best", "minus_best")
         yield doc.Table(context.phrase("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
 
 
-def _table(context: ReportContext, caption: str, among: Sequence[Column], measures: Sequence[Measure]) -> doc.Table:
+def _table_of_columns(
+    context: ReportContext, caption: str, among: Sequence[Column], measures: Sequence[Measure]
+) -> doc.Table:
     """The columns in which any variant has a value."""
     standings, language = context.results, context.language
     shown = [c for c in among if c.always or any(c.value(s, None) not in (None, "", ()) for s in standings)]
@@ -221,7 +228,7 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
     rows = tuple(tuple(cell(column, standing) for column in shown) for standing in standings)
     heads = tuple(language.translate(column.title) for column in shown)
     align = "".join("r" if column.right_aligned else "l" for column in shown)
-    return doc.Table(caption, heads, rows, align, context.sentences(notes(standings, language)))
+    return doc.Table(caption, heads, rows, align, context.sentences(table_footnotes(standings, language)))
 
 
 def _named(context: ReportContext, standing: VariantResult, sentences: Sequence[str]) -> doc.Spans:
@@ -256,17 +263,17 @@ def probing(context: ReportContext) -> Iterator[doc.Block]:
         runs = [run for standing in part for run in standing.runs]
         measured = probe_measures(runs)
         if measured:
-            tables.append(_probe_table(context, part[0].group.representative, measured))
-            tables.append(_variant_table(context, part, measured, context.phrase("table.probes")))
+            tables.append(_probe_description_table(context, part[0].group.representative, measured))
+            tables.append(_table_of_measures(context, part, measured, context.phrase("table.probes")))
         others = tuple(measure for measure in score_measures(runs) if measure.name not in LOSS_FORMS)
         if others:
-            tables.append(_variant_table(context, part, others, context.phrase("table.scores")))
+            tables.append(_table_of_measures(context, part, others, context.phrase("table.scores")))
     if not tables:
         return
     yield doc.Heading(context.phrase("section.probes"))
     yield from tables
     for name, part in numbered_names(context.parts, "distance"):
-        charts = distance_charts(context, part[:MOST_CURVES])
+        charts = probe_distance_charts(context, part[:MOST_CURVES])
         if charts:
             each = []
             for standing in part:
@@ -276,10 +283,10 @@ def probing(context: ReportContext) -> Iterator[doc.Block]:
                     each.append(context.phrase("caption.reach.each", name=context.name(standing), **facts))
             reaches = context.phrase("caption.reach", each=context.phrase("join.semicolon").join(each)) if each else ""
             caption = context.sentences([context.phrase("caption.distance"), reaches])
-            yield doc.Figure(name, caption, partial(distance_figure, charts, context.picture_language))
+            yield doc.Figure(name, caption, partial(probe_distance_figure, charts, context.picture_language))
 
 
-def _probe_table(context: ReportContext, run: RunEntry, measured: Sequence[Measure]) -> doc.Table:
+def _probe_description_table(context: ReportContext, run: RunEntry, measured: Sequence[Measure]) -> doc.Table:
     known = {probe.name: probe for probe in context.facts(run).probes}
     rows = []
     for measure in measured:
@@ -290,19 +297,19 @@ def _probe_table(context: ReportContext, run: RunEntry, measured: Sequence[Measu
         what = context.language.translate(probe.description) if probe is not None else ""
         rows.append((doc.TableCell(measure.key, code=True), *doc.cells([*texts, what])))
     note = "table.described.pairs" if run.protocol.task.corpus == "pairs" else "table.described.note"
-    heads = context.heads("probe", "places", "chance", "shortcut", "remembered")
+    heads = context.table_headings("probe", "places", "chance", "shortcut", "remembered")
     return doc.Table(context.phrase("table.described"), heads, tuple(rows), "lrrrl", context.phrase(note))
 
 
-def _variant_table(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> doc.Table:
+def _table_of_measures(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> doc.Table:
     language = context.language
     rows = []
     for standing in part:
         row = [doc.TableCell(context.name(standing), strong=standing.is_baseline)]
         for measure in measures:
             mean = standing.mean(measure)
-            judged = standing.judgement(measure) if measure.judged else None
-            facts = brief_verdict(judged, language) if measure.judged else ""
+            judged = standing.judgement(measure) if measure.is_compared else None
+            facts = brief_verdict(judged, language) if measure.is_compared else ""
             amount = doc.NONE if mean is None else context.bracketed(measure.format_mean(mean), facts)
             row.append(doc.TableCell(amount, strong=mean is not None and judged is not None and judged.kind == "worse"))
         rows.append(tuple(row))
@@ -338,7 +345,7 @@ def texts(context: ReportContext) -> Iterator[doc.Block]:
 # What classes the texts were put into
 
 
-def classes(context: ReportContext) -> Iterator[doc.Block]:
+def confusion_tables(context: ReportContext) -> Iterator[doc.Block]:
     """The confusion table of each variant's first run; nothing without classes."""
     shown = [(s, run) for s in context.results for run in s.runs[:1] if run.classification is not None][:MOST_WRITERS]
     if not shown:
@@ -385,7 +392,7 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: Ru
         if (lead := context.facts(run).lead) is not None:
             first = {name: f"{getattr(lead, name):.1f}" for name in ROUGE}
             said.append(say("texts.lead", copied=f"{lead.copied:.1%}", **first))
-    for language, bleu, exact in last.by_target:
+    for language, bleu, exact in last.bleu_and_exact_by_target:
         said.append(say("texts.to", language=language, bleu=f"{bleu:.2f}", exact=f"{exact:.1%}"))
     signature = (" ", say("texts.signature"), doc.Code(last.bleu_signature), say("full-stop"))
     return doc.Paragraph((context.sentences(said), *(signature if last.bleu_signature else ())))
@@ -398,10 +405,10 @@ def _translations(context: ReportContext, standing: VariantResult, sample: Sampl
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
     rows_of = {"questions": ("question", "answer"), "articles": ("article", "summary")}
     source, target = rows_of.get(standing.protocol.task.row_name, ("source", "translation"))
-    heads = context.heads(source, "reference", target)
+    heads = context.table_headings(source, "reference", target)
     caption = context.phrase(TABLES[target], name=context.name(standing))
     if any(row.probabilities for row in sample.translations):
-        heads = context.heads("text", "class", "predicted")
+        heads = context.table_headings("text", "class", "predicted")
         caption = context.phrase("table.classified", name=context.name(standing))
         chances = [row.probabilities.get(row.text) for row in sample.translations]
         rows = [

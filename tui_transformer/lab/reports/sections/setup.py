@@ -15,7 +15,7 @@ from tui_transformer.lab.analysis.detail import UNSET
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import PASSED, badge
-from tui_transformer.lab.reports.context import ReportContext, base_name, corpus_name
+from tui_transformer.lab.reports.context import ReportContext, corpus_name, shorten_absolute_paths
 from tui_transformer.lab.reports.document import NONE, Block, Figure, Heading, Math, Paragraph, Table, TableCell, cells
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.formulas import formulas
@@ -50,7 +50,7 @@ def runs(context: ReportContext) -> Iterator[Block]:
             state, why = language.translate(run.state), standing.group.exclusion_reasons.get(run.path, "")
             reason = language.translate(why) if why != run.state else ""
             step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
-            seed = run.seed_of_study
+            seed = run.seed_or_study_seed
             texts = [
                 *(context.name(standing), run.name, NONE if seed is None else str(seed)),
                 *(context.bracketed(state, reason if reason != state else ""), step),
@@ -58,7 +58,7 @@ def runs(context: ReportContext) -> Iterator[Block]:
             ]
             checks = " ".join(badge(name).display_name for name in run.badges) or (PASSED if run.checked else NONE)
             rows.append((*map(TableCell, texts), TableCell(checks, strong=bool(run.badges))))
-    heads = context.heads("variant", "run", "seed", "state", "step", "last", "best", "checks")
+    heads = context.table_headings("variant", "run", "seed", "state", "step", "last", "best", "checks")
     notes = [say("runs.left-out")] if any(standing.group.exclusion_reasons for standing in context.results) else []
     notes += [say("table.cut", shown=MOST_RUNS, total=len(rows))] if len(rows) > MOST_RUNS else []
     yield Table(say("table.runs"), heads, tuple(rows[:MOST_RUNS]), "llrlrrrl", context.sentences(notes))
@@ -67,7 +67,7 @@ def runs(context: ReportContext) -> Iterator[Block]:
 def _what_was_run(context: ReportContext) -> Iterator[str]:
     say, language = context.phrase, context.language
     counts = {"runs": len(context.runs), "variants": len(context.results)}
-    key = "runs.several" if context.several else "runs.one" if len(context.runs) == 1 else "runs.seeds"
+    key = "runs.several" if context.has_several_variants else "runs.one" if len(context.runs) == 1 else "runs.seeds"
     yield say(key, corpora=language.join_list(context.corpora), **counts)
     steps = dict.fromkeys(f"{run.steps:,}" for run in context.runs if run.steps)
     if steps:
@@ -88,7 +88,7 @@ def _what_was_run(context: ReportContext) -> Iterator[str]:
             yield say("runs.description", text=study.description)
         if study.baseline:
             yield say("runs.baseline", name=study.baseline)
-    if not context.studies and context.several:
+    if not context.studies and context.has_several_variants:
         yield say("runs.first", name=context.name(context.representative))
 
 
@@ -112,20 +112,20 @@ def model(context: ReportContext) -> Iterator[Block]:
         context=f"{found.context_length:,}",
     )
     size = say("model.parameters", n=f"{parameters:,}") if parameters is not None else ""
-    whose = say("model.of-baseline", name=context.name(first)) if context.several else ""
+    whose = say("model.of-baseline", name=context.name(first)) if context.has_several_variants else ""
     yield Paragraph((context.sentences([shape + size + say("full-stop"), whose]),))
 
     # A diagram of the first, and one per other shape.
     shapes: dict[object, VariantResult] = {}
     for standing in (first, *configs):
         shapes.setdefault(tuple(getattr(configs[standing].model, key) for key in SHAPE_SETTINGS), standing)
-    key = "figure.model.of" if len(shapes) > 1 or context.several else "figure.model"
+    key = "figure.model.of" if len(shapes) > 1 or context.has_several_variants else "figure.model"
     for i, standing in enumerate(list(shapes.values())[:MOST_DIAGRAMS]):
         draw = partial(diagram, configs[standing].model, context.picture_language)
         name = "model" if i == 0 else f"model-{i + 1}"
         yield Figure(name, say(key, name=context.name(standing)), draw, wide=False)
 
-    yield from _components(context, first)
+    yield from _parameters_by_component(context, first)
     yield Heading(say("section.formulas"), 2)
     heads = Math(r"q_i, k_j, v_j"), say("formulas.qkv"), Math(r"d_h = d / H"), say("formulas.width")
     yield Paragraph((say("formulas.notation"), " ", *heads))
@@ -133,7 +133,7 @@ def model(context: ReportContext) -> Iterator[Block]:
     yield from formulas(models, configs[first], context.language)
 
 
-def _components(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
+def _parameters_by_component(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
     say = context.phrase
     found = {s: parts for s in context.results if (parts := RunReader(s.group.representative.path).model.components)}
     if standing not in found:
@@ -206,7 +206,7 @@ def _splits(context: ReportContext, facts: DataFacts) -> Table:
         counts = [f"{split[key]:,}" if key in split else "" for key in keys]
         sha256 = facts.sha256.get(hashed, "")[:64]
         rows.append((*cells([context.language.translate(name), *counts]), TableCell(sha256 or NONE, code=bool(hashed))))
-    heads = (*context.heads("split", *keys), "SHA-256")
+    heads = (*context.table_headings("split", *keys), "SHA-256")
     return Table(context.phrase("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
 
 
@@ -218,7 +218,7 @@ def settings(context: ReportContext) -> Iterator[Block]:
         yield Paragraph((say("model.unknown"),))
         return
     varied = [key for key in differences.differing_keys(among) if key != "seed"]
-    if context.several:
+    if context.has_several_variants:
         yield _differing(context, varied) if varied else Paragraph((say("settings.no-difference"),))
     run = context.representative.group.representative
     config = config_of(run)
@@ -230,14 +230,14 @@ def settings(context: ReportContext) -> Iterator[Block]:
     down = -(-len(pairs) // 2)  # in two columns
     pairs += [(TableCell(""), TableCell(""))] * (2 * down - len(pairs))
     rows = tuple((*left, *right) for left, right in zip(pairs[:down], pairs[down:], strict=True))
-    caption = say("table.shared" if context.several else "table.settings")
-    yield Table(caption, context.heads("setting", "value") * 2, rows, "llll")
+    caption = say("table.shared" if context.has_several_variants else "table.settings")
+    yield Table(caption, context.table_headings("setting", "value") * 2, rows, "llll")
 
 
 def _setting(value: object) -> str:
     if value is None:
         return UNSET
-    return base_name(value) if isinstance(value, str) else setting_text(value)
+    return shorten_absolute_paths(value) if isinstance(value, str) else setting_text(value)
 
 
 def _differing(context: ReportContext, keys: list[str]) -> Table:

@@ -44,7 +44,7 @@ def lexemes(sentence) -> set[str]:
     """The English verbs, nouns and adjectives in it, as a dictionary has them."""
     found = set()
     for clause in sentence.clauses:
-        found.add(clause.verb.lemma)
+        found.add(clause.verb.english_lemma)
         around = [part.nominal for part in (clause.circumstance, clause.place) if part]
         for part in (clause.subject, clause.object, clause.recipient, clause.predicate, *around):
             if isinstance(part, NounPhrase):
@@ -175,7 +175,7 @@ def test_you_is_du_unless_the_end_says_otherwise():
 def test_lexemes_name_what_is_in_the_sentence():
     pair = next(pair for pair in small()["train"] if pair.construction == "statement" and pair.verb_object)
     assert set(pair.verb_object) <= lexemes(pair)
-    known = {verb.lemma for verb in VERBS} | set(lexicon.NOUN) | {a.english for a in lexicon.ADJECTIVES}
+    known = {verb.english_lemma for verb in VERBS} | set(lexicon.NOUN) | {a.english for a in lexicon.ADJECTIVES}
     assert all(lexemes(pair) <= known for pair in small()["train"])
 
 

@@ -12,7 +12,7 @@ from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nou
 from engine.data.synthetic.phrasebook.corpus import SPLITS
 from engine.data.synthetic.phrasebook.sentences import CONSTRUCTIONS, draw_sentence
 
-NOUN, VERB = lexicon.NOUN, {verb.lemma: verb for verb in lexicon.VERBS}
+NOUN, VERB = lexicon.NOUN, {verb.english_lemma: verb for verb in lexicon.VERBS}
 ADJECTIVE = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}
 MODAL = {modal.english: modal for modal in lexicon.MODALS}
 TIME = {time.english: time for time in lexicon.TIMES}

@@ -3,7 +3,7 @@ import pytest
 from engine.data.synthetic.phrasebook import english, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, NounPhrase, Pronoun
 
-NOUN, VERB = lexicon.NOUN, {verb.lemma: verb for verb in lexicon.VERBS}
+NOUN, VERB = lexicon.NOUN, {verb.english_lemma: verb for verb in lexicon.VERBS}
 ADJECTIVE = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}
 MODAL = {modal.english: modal for modal in lexicon.MODALS}
 ME, SHE = Pronoun("I"), Pronoun("she")

@@ -4,7 +4,7 @@ from engine.data.synthetic.phrasebook import german, lexicon
 from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import Modal
 
-NOUN, VERB = lexicon.NOUN, {verb.lemma: verb for verb in lexicon.VERBS}
+NOUN, VERB = lexicon.NOUN, {verb.english_lemma: verb for verb in lexicon.VERBS}
 ADJECTIVE = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}
 MODAL = {modal.english: modal for modal in lexicon.MODALS}
 DOG = NounPhrase(NOUN["dog"], "the")
@@ -101,7 +101,7 @@ def test_what_opens_a_statement_pushes_the_subject_behind_the_verb():
     garden = Adverbial("in", "in", nominal=NounPhrase(NOUN["garden"], "the"))
     clause = Clause(ANNA, VERB["play"], "present", place=garden)
     assert german.statement(clause, "du", "place") == "im Garten spielt Anna"
-    assert german.question(clause, "du") == "spielt Anna im Garten"
+    assert german.main_clause(clause, "du") == "spielt Anna im Garten"
 
 
 def test_motion_has_the_accusative_where_rest_has_the_dative():
