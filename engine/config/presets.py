@@ -139,8 +139,15 @@ def resolve(
     # A run's own config.toml names the preset it came from; that name stands.
     tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
     for changes in [link.tables for link in links] + list(overrides):
+        if _corpus(changes) not in (None, _corpus(tables)):  # an earlier prompt was for another text
+            tables = merge(tables, {"evaluation": {"sample_prompt": ""}})
         tables = merge(tables, changes)
     return validate(tables, where or f"preset '{preset.name}'")
+
+
+def _corpus(tables: Tables) -> Any:
+    data = tables.get("data")
+    return data.get("corpus") if isinstance(data, Mapping) else None
 
 
 def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":

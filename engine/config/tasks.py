@@ -59,7 +59,6 @@ class TaskKind:
     pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt_command = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
-    ablation_preset = "demo"  # the preset whose ablation is then suggested; "" for none
 
     # For a miniature (see `RunConfig.miniature`).
     small_context = 16
@@ -237,7 +236,6 @@ class Translation(TaskKind):
     pipeline = "translation"
     prompt_command = "translate"
     next_step = ("translate", tr("translate with it"))
-    ablation_preset = "phrasebook"
     small_context = 40
     small_corpus = ("phrasebook", 2_000)
 
@@ -283,7 +281,6 @@ class Summarization(Translation):
     action = tr("summarizes articles")
     pipeline = "summarization"
     next_step = ("translate", tr("summarize with it"))
-    ablation_preset = "headlines"
     small_corpus = ("headlines", 1_000)
 
     def source_truncation_length(self, config: "RunConfig") -> int:
@@ -298,7 +295,6 @@ class _DocumentTask(TaskKind):
     file_options = ()
     special = (PAD, MASK)
     next_step = ("evaluate", tr("score its best checkpoint again"))
-    ablation_preset = ""
     small_context = 64
     small_corpus = ("biographies", 20)
 
@@ -408,7 +404,6 @@ class Classification(TaskKind):
     action = tr("classifies texts")
     pipeline = "text-classification"
     next_step = ("sample", tr("classify a text with it"))
-    ablation_preset = "bulletins"
     small_context = 48
     small_corpus = ("bulletins", 200)
 

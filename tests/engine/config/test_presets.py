@@ -42,6 +42,14 @@ def test_overrides_win_over_presets() -> None:
     assert config.model.n_heads == 2
 
 
+def test_a_prompt_for_another_text_is_not_taken_over() -> None:
+    preset = presets.find("shakespeare-cpu")
+    prompt = lambda *overrides: presets.resolve(preset, overrides=[*overrides]).evaluation.sample_prompt
+    mine, own = {"data": {"corpus": "novel.txt"}}, parse_override("evaluation.sample_prompt=Call")
+    assert prompt() == prompt({"data": {"corpus": "tiny-shakespeare"}}) == "ROMEO:" and prompt(mine) == ""
+    assert prompt(own, mine) == "" and prompt(mine, own) == "Call"
+
+
 def test_text_values_need_no_quotes() -> None:
     assert parse_override("model.position=rope") == {"model": {"position": "rope"}}
     assert parse_override("seed=3") == {"seed": 3}

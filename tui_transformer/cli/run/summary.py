@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table as RichTable
@@ -10,9 +11,10 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.errors import comma_separated, damage_description
+from engine.base.errors import InputError, comma_separated, damage_description
 from engine.base.language import tr, trn
 from engine.base.recorded_text import told
+from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.runs.lineage import chain_text
 from engine.runs.reader import RunReader
@@ -20,6 +22,7 @@ from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import is_terminal, print_json, stdout
 from tui_transformer.lab.analysis.chart_lines import curve_of
 from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart, usual_top
+from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.formatting import (
     classification_baseline_lines,
     duration,
@@ -34,6 +37,8 @@ Part = Text | RichTable
 CHART_HEIGHT = 16
 STYLES = {"good": "green", "bad": "bold red", "warn": "yellow"}  # of findings
 MAX_WIDTH = 100
+
+ABLATION, MOST_CHANGES = "no-pe", 8  # a preset to try next, and settings that it may carry over
 
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
@@ -291,14 +296,30 @@ PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
 )
 
 
+def ablation_arguments(config: RunConfig) -> list[str]:
+    """Return the arguments of `run` that train the same on the same text without position encoding; none if they are
+    many, or if it is no preset that was trained.
+    """
+    try:
+        trained = Draft.from_preset(config.preset or "")
+        without = replace(Draft.from_preset(ABLATION), on=trained.name)
+    except InputError:
+        return []
+    if trained.config is None or config.model.position == "none":
+        return []
+    # What a run fills in where its preset leaves it open is not a change.
+    changes = {key: now for key, (then, now) in diff(trained.config, config).items() if then is not None}
+    without = without.with_changes({key: value for key, value in changes.items() if value is not None})
+    return without.arguments() if without.config is not None and len(changes) <= MOST_CHANGES else []
+
+
 def _next(reader: RunReader, data_dir: Path | None) -> Text:
     task = reader.config.task
     command, what_for = task.next_step
     where = {"data_dir": data_dir} if command == "evaluate" else {}
     rows = [(reader.command(command, **where), what_for)]
-    if task.ablation_preset:
-        words = ("run", "--preset", "no-pe", "--on", task.ablation_preset)
-        another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
+    if words := ablation_arguments(reader.config):
+        another = command_line("run", *words, runs_dir=reader.path.parent, data_dir=data_dir)
         rows.append((another, tr("train without position encoding")))
     rows.append((command_line("presets", "list"), tr("other presets")))
     width = max(len(command) for command, _ in rows)
