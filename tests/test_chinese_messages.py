@@ -17,8 +17,8 @@ EXAMPLES = ("to be or not", "Where was NAME born?", "I see. → Ich sehe.", "→
 # Programs and systems; networks, people and units; what is typed; settings and fields of files.
 CALLED_SO = """
     Apple DistributedDataParallel Face Hugging Hub LLaMA Live Llama Parquet PyTorch Python Ray Slurm TeX ctex gpu
-    huggingface_hub iconv latin1 mlflow mps pip pyarrow pid sbatch shell squeue tabular transformers triton utf-8 wandb
-    x-transformers ray ssh slurm cuda local installed gzip zip bzip2 xz gz stdout stderr jsonl parquet csv tsv txt svg
+    Windows huggingface_hub mlflow mps pip pyarrow pid sbatch shell squeue tabular transformers triton wandb
+    x-transformers ray ssh slurm cuda local installed zip stdout stderr jsonl parquet csv tsv txt svg
     https MaxArraySize issue docid id surrogate cd bash scripts sync ui tr install
     Gemma Lion Nesterov SiLU Tatoeba YaRN minGPT chrF FLOPs KiB MiB Flickr alpha ln log² logits sigmoid swish tanh ms
     char-rnn karpathy dev2010 tst2010 tst2013 h50m h30m

@@ -22,6 +22,7 @@ from engine.data.known import CORPORA, kind_by_name, local_path
 from engine.data.labelled.named import LABELLED
 from engine.data.parallel.named import PAIRS
 from engine.data.sources import split_field
+from engine.data.text_files import LATEST, Reading
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.
@@ -74,27 +75,33 @@ def _fall_back_to_data_dir(data: DataConfig, kind: CorpusKind[Any], data_dir: Pa
 
 
 def _load_fetched_hub_corpus(
-    wanted: hub.HubCorpus, entry: CorpusEntry | None, name: str, data: DataConfig, folders: Sequence[Path]
+    wanted: hub.HubCorpus,
+    entry: CorpusEntry | None,
+    name: str,
+    data: DataConfig,
+    folders: Sequence[Path],
+    reading_version: int,
 ) -> TextCorpus:
     fetched = hub.find_fetched(wanted, folders)
     if fetched is None:
         raise hub.missing_error(name, folders, f"--corpus {TEXT.offline_hint}")
-    source = hub.make_source(wanted, fetched, by_document=entry is None or not entry.lines)
+    reading = Reading.of(data, reading_version)
+    source = hub.make_source(wanted, fetched, reading, by_document=entry is None or not entry.lines)
     version = name if entry is not None else f"{wanted.repository}@{fetched.commit}"
     return read_source(source, data, name if entry is not None else wanted.repository, version, str(fetched.folder))
 
 
-def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
+def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None = None, version: int = LATEST) -> C:
     """Load the corpus that a config names, by path or by registered name, perhaps with a direction; a named one is
-    looked for in `data_dir` first, and a text there if it is not at its full path. `InputError`: no such corpus or
-    file, or a fault in it, with its file and line.
+    looked for in `data_dir` first, and a text there if it is not at its full path. `version` is that of
+    `text_files.Reading`. `InputError`: no such corpus or file, or a fault in it, with its file and line.
     """
     kind = KINDS[corpus_class.kind]
     name, chosen = kind.split_selector(data.corpus)
     entry = CORPORA.get(name)
     wanted = hub.parse(name if entry is None else entry.hub)
     if wanted is not None and kind is TEXT:
-        return cast(C, _load_fetched_hub_corpus(wanted, entry, name, data, data_folders(data_dir)))
+        return cast(C, _load_fetched_hub_corpus(wanted, entry, name, data, data_folders(data_dir), version))
     if entry is None or entry.kind != corpus_class.kind:
         if not any(sign in name for sign in kind.path_characters) and not path_exists(name):
             names = [known for known, one in CORPORA.items() if one.kind == corpus_class.kind]
@@ -105,7 +112,7 @@ def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None =
                 path=kind.path_hint,
             )
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
-        return cast(C, kind.load_path(_fall_back_to_data_dir(data, kind, data_dir)))
+        return cast(C, kind.load_path(_fall_back_to_data_dir(data, kind, data_dir), version))
     if chosen is not None:
         first, *others = entry.languages or ("",)
         directions = [(first, other) for other in others] if len(others) > 1 else [(first, *others), (*others, first)]
@@ -126,7 +133,8 @@ def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None =
     if name in kind.named_loaders:
         corpus = kind.named_loaders[name](entry, data, place)
     else:
-        corpus = replace(kind.load_path(data.model_copy(update={"corpus": str(place)})), name=name, version=name)
+        own = data.model_copy(update={"corpus": str(place)})
+        corpus = replace(kind.load_path(own, version), name=name, version=name)
     if chosen in (None, entry.languages):
         return cast(C, corpus)
     return cast(C, corpus.for_language(chosen[1]) if corpus.tagged_languages else corpus.reversed())

@@ -30,6 +30,7 @@ from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.splits import AnySplit, Split, empty_error, remaining_split_spans, split_borders, training_files_key
 from engine.data.synthetic import playlets
+from engine.data.text_files import LATEST, Findings, Reading
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
 OVERLAP = 2  # version of the cached overlaps
@@ -81,6 +82,7 @@ class TextCorpus(Corpus):
             (tr("characters"), tr("{counted}; {size} distinct", counted=format_counts(characters), size=size)),
             (tr("words"), tr("{counted}, line breaks included", counted=format_counts(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
+            *self.note_lines(),
             *overlap_lines,
         ]
         for one in validation.probes:
@@ -88,7 +90,8 @@ class TextCorpus(Corpus):
             said = tr("{name}: {description} ({size:,} places)", name=one.name, description=what, size=size)
             lines.append((label, said))
         examples = ["", splits["train"].head(EXCERPT_LENGTH)]
-        return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
+        record |= {"overlap": overlap, "sha256": self.sha256, "notes": self.all_notes}
+        return Description(record, lines, examples)
 
     def preview(self, data: DataConfig, row_name: str, rows: int) -> CorpusPreview:
         train = self.splits["train"]
@@ -138,9 +141,9 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
     return TextCorpus(entry.name, generated.version, english("generated"), splits)
 
 
-def load_path(data: DataConfig) -> TextCorpus:
+def load_path(data: DataConfig, version: int = LATEST) -> TextCorpus:
     """Read a text by path; see `sources.py`."""
-    source = sources.find_source(data.corpus)
+    source = sources.find_source(data.corpus, Reading.of(data, version))
     name = source.path.name or str(source.path)
     return read_source(source, data, name, name, str(source.path.resolve()))
 
@@ -148,8 +151,10 @@ def load_path(data: DataConfig) -> TextCorpus:
 def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
     """Read a text and split it, unless its files are splits; a large one is only scanned."""
     if source.approximate_bytes > LARGE:
-        return TextCorpus(name, version, origin, large_splits(source, data))
-    texts = {split: "".join(source.pieces(split)) for split in source.files}
+        large, findings = large_splits(source, data)
+        return TextCorpus(name, version, origin, large, findings=findings)
+    findings = Findings(source.reading.version)
+    texts = {split: "".join(source.pieces(split, findings)) for split in source.files}
     for split, text in texts.items():
         if not text or text.isspace():
             raise empty_error(source, split)
@@ -157,7 +162,8 @@ def read_source(source: sources.Source, data: DataConfig, name: str, version: st
     for split, (start, stop) in remaining_split_spans(len(texts[rest]), data, texts).items():
         found[split] = Split(texts[rest][start:stop])
     found |= {split: Split(text) for split, text in texts.items() if split != rest}
-    return TextCorpus(name, version, origin, {split: found[split] for split in SPLIT_ALIASES if split in found})
+    splits = {split: found[split] for split in SPLIT_ALIASES if split in found}
+    return TextCorpus(name, version, origin, splits, findings=findings)
 
 
 def load_official_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:

@@ -15,6 +15,7 @@ from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
+from engine.data.text_files import Findings
 from engine.runs.verdict import OK
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ class Corpus(ABC):
     name: str  # the registered name, or the file's
     version: str  # changes when the texts behind the name change
     source: str  # where it came from
+    findings: Findings = field(default_factory=Findings, kw_only=True)  # of reading its files
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Its notes, if its kind has any, and those on how its files were read."""
+        own: tuple[str, ...] = getattr(self, "notes", ())
+        return (*own, *self.findings.notes)
 
     @property
     @abstractmethod
@@ -105,10 +113,13 @@ class Corpus(ABC):
         found = [one.verdict for one in known]
         return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
 
-    def hash_licence_note_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
+    def hash_licence_note_lines(self, licence: str) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""
         lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in self.sha256.items()]
-        return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), told(note)) for note in notes)]
+        return [*lines, *([(tr("licence"), licence)] if licence else []), *self.note_lines()]
+
+    def note_lines(self) -> list[tuple[str, str]]:
+        return [(tr("note"), told(note)) for note in self.all_notes]
 
 
 def direction(languages: Sequence[str]) -> str:
@@ -221,7 +232,7 @@ class CorpusKind(Generic[C]):
     path_characters: str  # characters that tell a path from a name
     offline_hint: str  # what works before a download
     accepts_path: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
-    load_path: Callable[[DataConfig], C]
+    load_path: Callable[[DataConfig, int], C]  # given the version of `text_files.Reading` too
     # Loaders by registered name, given the file or folder, or None if it is generated; other named corpora are read
     # like a user's own files.
     named_loaders: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]

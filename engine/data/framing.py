@@ -1,7 +1,9 @@
 """Texts for comparison: hashes framed so that no two lists of texts give the same bytes, and sentences without case."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+BEGINNING, LETTERS = 16, 3  # most characters of a line's first words, and fewest letters, as a prompt
 
 
 def sha256_of_texts(*columns: Iterable[str]) -> str:
@@ -21,3 +23,9 @@ def sha256_of_texts(*columns: Iterable[str]) -> str:
 def fold_case_and_spaces(sentence: str) -> str:
     """Return a sentence for comparison: without case, and with single spaces."""
     return " ".join(sentence.casefold().split())
+
+
+def beginnings(text: str) -> Iterator[str]:
+    """Yield the first words of a text's lines, as prompts to try."""
+    begun = (" ".join(line.split()[:2])[:BEGINNING] for line in text.split("\n"))
+    return (words for words in dict.fromkeys(begun) if sum(map(str.isalpha, words)) >= LETTERS)

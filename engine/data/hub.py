@@ -24,7 +24,8 @@ from engine.base.language import tr
 from engine.base.plain_files import read_regular_file
 from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
-from engine.data.sources import INNER, READERS, Source, group_by_split, is_text, split_name
+from engine.data.sources import IN_FOLDERS, INNER, Source, group_by_split, is_text, split_name
+from engine.data.text_files import Reading
 
 PREFIX = "hf:"
 NAME_PATTERN = re.compile(
@@ -91,10 +92,10 @@ def find_fetched(wanted: HubCorpus, folders: Sequence[Path]) -> FetchedFiles | N
     return None
 
 
-def make_source(wanted: HubCorpus, fetched: FetchedFiles, *, by_document: bool = True) -> Source:
+def make_source(wanted: HubCorpus, fetched: FetchedFiles, reading: Reading, *, by_document: bool = True) -> Source:
     """Return the files of a corpus that was fetched, to be read."""
     files = [fetched.folder / file for file in fetched.files]
-    return Source(fetched.folder, wanted.field, group_by_split(fetched.folder, files), by_document)
+    return Source(fetched.folder, wanted.field, group_by_split(fetched.folder, files, reading), by_document, reading)
 
 
 def pin_commit(corpus: str, folders: Sequence[Path]) -> str:
@@ -195,7 +196,7 @@ def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     texts = sorted(name for name in names if is_text(PurePosixPath(name)))
     prefix = f"{wanted.folder}/" if wanted.folder else ""
     inside = [name for name in texts if name.startswith(prefix)]
-    tables = [name for name in inside if PurePosixPath(name).suffix.lower() in READERS]
+    tables = [name for name in inside if PurePosixPath(name).suffix.lower() in IN_FOLDERS]
     inside = tables or inside
     direct = [name for name in inside if _has_only_standard_folders(PurePosixPath(name.removeprefix(prefix)))]
     if direct:
@@ -207,7 +208,7 @@ def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
         problem = tr(
             "{corpus}: no text files found (looked for .txt, {kinds})",
             corpus=wanted.uri,
-            kinds=comma_separated(READERS),
+            kinds=comma_separated(IN_FOLDERS),
         )
         raise InputError(problem)
     problem = tr(

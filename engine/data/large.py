@@ -6,6 +6,7 @@ which characters they have. The results are cached under the sizes and times of 
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +20,11 @@ from engine.data.overlap import MAX_SAMPLE_BYTES
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
 from engine.data.splits import AnySplit, empty_error, remaining_split_spans, training_files_key
+from engine.data.text_files import Findings
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 
-VERSION, SIZES = 1, 2  # of what is kept
+VERSION, SIZES = 2, 2  # of what is kept
 SAMPLED_LENGTH = 4 * MAX_SAMPLE_BYTES  # characters that are looked at for overlap
 
 
@@ -79,10 +81,12 @@ class LargeSplit(AnySplit):
         return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _rechunk(self.pieces()))
 
 
-def large_splits(source: Source, data: DataConfig) -> dict[str, LargeSplit]:
+def large_splits(source: Source, data: DataConfig) -> tuple[dict[str, LargeSplit], Findings]:
+    """Return the splits of a source, and what was found when it was read."""
     fractions = (data.validation_fraction, data.test_fraction)
-    found = cached_record("texts", (VERSION, source.fingerprint, fractions), lambda: _scan(source, data))
-    return {split: LargeSplit(source, **facts) for split, facts in found.items()}
+    known = cached_record("texts", (VERSION, source.fingerprint, fractions), lambda: _scan(source, data))
+    splits = {split: LargeSplit(source, **facts) for split, facts in known["splits"].items()}
+    return splits, Findings(**known["findings"])
 
 
 def distinct_characters(text: str) -> set[str]:
@@ -93,8 +97,9 @@ def distinct_characters(text: str) -> set[str]:
     return {chr(code) for code in np.flatnonzero(counts).tolist()}
 
 
-def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
-    lengths = _count_characters(source)
+def _scan(source: Source, data: DataConfig) -> dict[str, Any]:
+    findings = Findings(source.reading.version)
+    lengths = _count_characters(source, findings)
     progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
     rest = training_files_key(source.files)
     found: dict[str, dict[str, Any]] = {}
@@ -116,16 +121,17 @@ def _scan(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
             characters = "".join(sorted(seen[split]))
             spot = {"part": part, "start": start, "stop": stop}
             found[split] = spot | {"sha256": hashes[split].hexdigest(), "characters": characters}
-    return {split: found[split] for split in ("train", "validation", "test") if split in found}
+    splits = {split: found[split] for split in ("train", "validation", "test") if split in found}
+    return {"splits": splits, "findings": asdict(findings)}
 
 
-def _count_characters(source: Source) -> dict[str, int]:
+def _count_characters(source: Source, findings: Findings) -> dict[str, int]:
     """Return the number of characters of each part."""
     progress = Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes)
     found, done = dict[str, int](), 0
     for part in source.files:
         length, blank = 0, True
-        for window in _rechunk(source.pieces(part)):
+        for window in _rechunk(source.pieces(part, findings)):
             blank = blank and window.isspace()
             length += len(window)
             done += len(window) if window.isascii() else len(window.encode("utf-8", "surrogatepass"))

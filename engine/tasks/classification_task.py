@@ -49,7 +49,9 @@ class ClassificationTask(Task):
     @classmethod
     def user_files_scorer(cls, user_files: OwnFiles) -> ClassScorer:
         classes, tokenizer = user_files.facts.classes, user_files.tokenizer.target
-        found = read_labelled(Path(user_files.files["csv"]).expanduser(), classes)
+        found = read_labelled(
+            Path(user_files.files["csv"]).expanduser(), classes, user_files.reading, user_files.findings
+        )
         encoded = encode_texts(tokenizer, user_files.config, found.texts)
         objective = Classification(user_files.config, tokenizer.vocab_size)
         seen = cls.user_files_overlap(cls.reload_training_split(user_files), found)
@@ -115,7 +117,9 @@ class ClassificationTask(Task):
         return DataFacts.create(
             corpus=corpus.version,
             source=corpus.source,
-            notes=tuple(corpus.notes),
+            notes=corpus.all_notes,
+            reading=corpus.findings.version,
+            encodings=corpus.findings.encodings,
             sha256=corpus.sha256,
             splits={split: self._counts(config, split) for split in corpus.splits},
             padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),

@@ -80,7 +80,9 @@ class _DocumentTask(Task):
         return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
-            notes=tuple(self.corpus.notes),
+            notes=self.corpus.all_notes,
+            reading=self.corpus.findings.version,
+            encodings=self.corpus.findings.encodings,
             sha256=self.corpus.sha256,
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,

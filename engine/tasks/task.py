@@ -23,6 +23,7 @@ from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.loader import BatchStream
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.text_files import LATEST, Findings, Reading
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORD_VERSION
@@ -36,6 +37,8 @@ class OwnFiles(NamedTuple):
     """Files of your own to score, and the run that scores them."""
 
     files: Mapping[str, str]  # by the option of `evaluate` that names each: `TaskKind.files`
+    reading: Reading
+    findings: Findings  # to be added to
     config: RunConfig
     tokenizer: AnyTokenizer
     device: torch.device
@@ -55,9 +58,15 @@ class Task(ABC):
     hash_prefix: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: this + split
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given_tokenizer: AnyTokenizer | None = None) -> Self:
+    def load(
+        cls,
+        config: RunConfig,
+        data_dir: Path | None,
+        given_tokenizer: AnyTokenizer | None = None,
+        version: int = LATEST,
+    ) -> Self:
         """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
-        return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir), config, given_tokenizer)
+        return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir, version), config, given_tokenizer)
 
     @classmethod
     @abstractmethod
@@ -110,7 +119,9 @@ class Task(ABC):
     def reload_training_split(cls, user_files: OwnFiles) -> Any:
         """Return the run's training split; None if it is not here or has changed."""
         try:
-            corpus: Any = load_corpus(cls.corpus_class, user_files.config.data, user_files.data_dir)
+            corpus: Any = load_corpus(
+                cls.corpus_class, user_files.config.data, user_files.data_dir, user_files.facts.reading
+            )
         except InputError:
             return None
         same = corpus.sha256.get(f"{cls.hash_prefix}train") == user_files.facts.sha256.get(f"{cls.hash_prefix}train")
@@ -118,7 +129,7 @@ class Task(ABC):
 
     @classmethod
     def user_files_overlap(cls, train: Any, user_split: Any) -> Overlap | None:
-        """Return how much of the user's files is also in the run's training split; None if that is not here."""
+        """Return how much of the user's files is also in the run's `training_split`; None if that is not here."""
         return None if train is None else cls.overlap_between(train, user_split, "given")
 
     def corpus_only_tokenizer(self) -> AnyTokenizer | None:
@@ -138,7 +149,8 @@ class Task(ABC):
         """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
-        return lint(config, self.n_predicted("train"), self.n_predicted("validation"))
+        yield from lint(config, self.n_predicted("train"), self.n_predicted("validation"))
+        yield from (Lint("data.corpus", note) for note in self.corpus.findings.notes)
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
@@ -158,8 +170,10 @@ def task_class(config: RunConfig) -> type[Task]:
     return found
 
 
-def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
-    return task_class(config).load(config, data_dir, tokenizer)
+def make_task(
+    config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None, version: int = LATEST
+) -> Task:
+    return task_class(config).load(config, data_dir, tokenizer, version)
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
@@ -167,7 +181,7 @@ def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
     config = reader.config
     foreign = config.train.init_from is not None or config.data.tokenizer == "loaded"
     kept = read_tokenizer(reader.path / "tokenizer.json") if foreign else None
-    return make_task(config, data_dir, kept).with_records_version(reader.run.records)
+    return make_task(config, data_dir, kept, reader.data.reading).with_records_version(reader.run.records)
 
 
 def require_encodable(tokenizer: Tokenizer, text: str, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,7 @@ from engine.data import sources
 from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.corpora import TextCorpus, cached_text_overlap
 from engine.data.corpus import END_OF_TEXT
+from engine.data.framing import beginnings
 from engine.data.known import CORPORA
 from engine.data.loader import BatchStream, TextTokens, boundary_token, occurrences, training_batches, wrap_tokens
 from engine.data.objectives import make_objective
@@ -35,7 +37,7 @@ from engine.data.tokenizers import (
 )
 from engine.data.tokenizers.bpe import cached_bpe_by_hash
 from engine.data.tokenizers.text_words import UNK, has_unknown
-from engine.runs.records import DataFacts, Floor, ProbeFacts
+from engine.runs.records import DataFacts, ExamplePrompt, Floor, ProbeFacts
 from engine.tasks.samples import RowSampler, TextSampler
 from engine.tasks.scorers import TextScorer, TextsScorer
 from engine.tasks.task import OwnFiles, Task, require_encodable, require_min_vocab_size
@@ -48,6 +50,7 @@ TOKENIZER_KINDS = {
     "words": TextWordTokenizer.kind,
     "bytes": ByteTokenizer.kind,
 }
+N_PROMPTS = 3  # to try
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
 
@@ -105,11 +108,11 @@ class TextTask(Task):
     @classmethod
     def user_files_scorer(cls, user_files: OwnFiles) -> TextsScorer:
         source, config, tokenizer = (
-            sources.find_source(user_files.files["text"]),
+            sources.find_source(user_files.files["text"], user_files.reading),
             user_files.config,
             user_files.tokenizer.target,
         )
-        whole = "".join(piece for split in source.files for piece in source.pieces(split))
+        whole = "".join(piece for split in source.files for piece in source.pieces(split, user_files.findings))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
         texts, train = list[TextScorer](), cls.reload_training_split(user_files)
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
@@ -167,6 +170,9 @@ class TextTask(Task):
         return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
+            notes=self.corpus.all_notes,
+            reading=self.corpus.findings.version,
+            encodings=self.corpus.findings.encodings,
             sha256=self.corpus.sha256,
             splits={name: self._split_counts(name) for name in self.corpus.splits},
             vocabulary=self.vocab_size,
@@ -176,6 +182,7 @@ class TextTask(Task):
             plausible=CORPORA[self.corpus.name].plausible if by_character and self.corpus.name in CORPORA else None,
             unigram=unigram_loss(train, held_out, self.vocab_size),
             bigram=bigram_loss(train, held_out, self.vocab_size),
+            examples=self._prompts(config),
             probes=tuple(
                 ProbeFacts.create(
                     name=probe.name,
@@ -187,6 +194,12 @@ class TextTask(Task):
                 for probe in self.corpus.splits["validation"].probes
             ),
         )
+
+    def _prompts(self, config: RunConfig) -> tuple[ExamplePrompt, ...]:
+        """Return prompts to try, from the held-out text."""
+        found = beginnings(self.corpus.splits["validation"].head(HEAD)) if config.task.continues else ()
+        some = islice((one for one in found if len(self.tokenizer.encode(one))), N_PROMPTS)
+        return tuple(ExamplePrompt.create(source=one, origin=english("held out")) for one in some)
 
     def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
         boundary = boundary_token(config, self.tokenizer)

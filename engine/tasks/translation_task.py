@@ -74,7 +74,8 @@ class TranslationTask(Task):
     @classmethod
     def user_files_scorer(cls, user_files: OwnFiles) -> TranslationScorer:
         files, tokenizer = user_files.files, user_files.tokenizer
-        pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
+        source, reference = (Path(files[side]).expanduser() for side in ("source", "reference"))
+        pairs = read_aligned(source, reference, user_files.reading, user_files.findings)
         encoded = []
         for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
             known = tokenizer.source if side == "source" else tokenizer.target
@@ -151,7 +152,9 @@ class TranslationTask(Task):
             corpus=self.corpus.version,
             source=self.corpus.source,
             languages=tuple(self.corpus.languages),
-            notes=tuple(self.corpus.notes),
+            notes=self.corpus.all_notes,
+            reading=self.corpus.findings.version,
+            encodings=self.corpus.findings.encodings,
             sha256=self.corpus.sha256,
             splits={
                 name: {

@@ -26,6 +26,7 @@ from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
 from engine.config.toml import short_repr_or_unset
 from engine.data.catalogue import portable_name
+from engine.data.text_files import LATEST
 from engine.model import size
 from engine.model.devices import default_threads, environment
 from engine.model.heads import SelfAttention
@@ -165,7 +166,8 @@ def resume(
             )
             raise InputError(message)
         if checkpoint.never_saved(reader):
-            parts = _build_parts(config, run.parent, data_dir, ranks, control)
+            version = reader.data.reading if reader.data.sha256 else LATEST
+            parts = _build_parts(config, run.parent, data_dir, ranks, control, version)
             writer.begin_again()
             writer.write_config(parts.config)
             text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
@@ -283,7 +285,14 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     ranks.close()
 
 
-def _build_parts(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks, control: Control) -> RunParts:
+def _build_parts(
+    config: RunConfig,
+    runs_dir: Path,
+    data_dir: Path | None,
+    ranks: Ranks,
+    control: Control,
+    reading_version: int = LATEST,
+) -> RunParts:
     named = f"preset '{config.preset}'" if config.preset else "config"
     capabilities.require_valid(config, named)
     capabilities.require_even_ranks(config, ranks.size)
@@ -291,7 +300,7 @@ def _build_parts(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks
     source = ParentCheckpoint.find(config, runs_dir)
     control.raise_if_stopped()
     with listening(lambda *far: control.raise_if_stopped()):  # a large text takes minutes to encode
-        task = make_task(config, data_dir, None if source is None else source.tokenizer)
+        task = make_task(config, data_dir, None if source is None else source.tokenizer, reading_version)
     control.raise_if_stopped()
     config = task.resolve_config(config, named, default_threads())
     # The run's own config must find its files from anywhere.

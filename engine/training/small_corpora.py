@@ -15,7 +15,9 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT, Corpus
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.sources import DEFAULT_FIELD, READERS
+from engine.data.sources import is_table
+from engine.data.tables import DEFAULT_FIELD, table_suffix
+from engine.data.text_files import Reading
 from engine.data.tokenizers.tagged import add_tag
 
 SHARED = ("the", "River", "near", "Käse", "we", "saw", "東京", "an", "old", "boat", "Über")  # in every split
@@ -38,9 +40,9 @@ class SmallCorpus:
 
 def write_like(corpus: Corpus, folder: Path, train_share: float) -> SmallCorpus:
     """Write a small corpus like another into a folder; `trained` is the share of a text that is trained on."""
-    suffix = _table_suffix(corpus.source)
+    suffix = _table_suffix(corpus)
     if isinstance(corpus, TextCorpus):
-        return _write_text(folder / f"small{suffix or '.txt'}", train_share)
+        return _write_text(folder / f"small{'.csv' if suffix == '.tsv' else suffix or '.txt'}", train_share)
     if isinstance(corpus, ParallelCorpus):
         return _write_pairs(folder / f"small{suffix or '.tsv'}", corpus.tagged_languages)
     if isinstance(corpus, LabelledCorpus):
@@ -56,11 +58,12 @@ def write_like(corpus: Corpus, folder: Path, train_share: float) -> SmallCorpus:
     return SmallCorpus(str(folder), rows=documents, questions=questions)
 
 
-def _table_suffix(source: str) -> str:
+def _table_suffix(corpus: Corpus) -> str:
     """Return the suffix of the table that a corpus was read from; "" for any other file, or a generated corpus."""
-    path = Path(source)
+    path, reading = Path(corpus.source), Reading(corpus.findings.version)
     files = [path] if path.is_file() else islice(path.rglob("*"), SEARCHED) if path.is_dir() else []
-    return next((file.suffix.lower() for file in files if file.suffix.lower() in READERS), "")
+    tables = (table_suffix(file) for file in files if is_table(file, reading))
+    return next(tables, "")
 
 
 def _sentence(number: int, name: str) -> str:
@@ -104,7 +107,7 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         if path.suffix == ".csv":
             csv.writer(file).writerows((columns, *rows))
-        elif path.suffix == ".jsonl":
+        elif path.suffix in (".jsonl", ".ndjson", ".json"):
             file.writelines(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
         elif path.suffix == ".txt" and columns:  # a text
             file.writelines(text + END_OF_TEXT for (text,) in rows)

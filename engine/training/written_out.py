@@ -5,14 +5,16 @@ functions read a small corpus (`small_corpora`) whose rows and held-out words ar
 examples, losses and scores must then be those computed here.
 """
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import chain, islice, pairwise
@@ -32,6 +34,7 @@ from engine.data.corpus import END_OF_TEXT
 from engine.data.large import LargeSplit, large_splits
 from engine.data.objectives import IGNORED, Batch, PooledBatch
 from engine.data.overlap import shorten
+from engine.data.text_files import CODECS, PACKED_SUFFIXES, Reading
 from engine.data.tokenizers import Tokenizer
 from engine.data.tokenizers.tagged import remove_tag
 from engine.evaluation.metrics import score_batches
@@ -54,6 +57,7 @@ SMALL_CONTEXT = {"pairs": 192, "documents": 96, "labelled": 48}  # tokens
 MOST_FILES = 200  # of a folder, and bytes of a corpus, that are read a second time
 MOST_BYTES = 1 << 25
 PACKED = 4  # how many times smaller a compressed file is than its content
+UNPACK = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
 ARCHIVES = (".zip", ".tgz", ".xml")  # of named corpora, which have loaders of their own
 CLOSE = 1e-5  # relative: scores are rounded to fp32
 
@@ -86,7 +90,7 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
     data, scored = tables["data"], tables["evaluation"]
     data.pop("corpus_size", None)
     data |= {key: getattr(own, key) for key in KEPT} | {"corpus": small.corpus, "tokenizer": tokenizer}
-    data |= {"validation_fraction": held_out, "bpe_size": BPE_SIZE}
+    data |= {"validation_fraction": held_out, "bpe_size": BPE_SIZE, "encoding": "auto"}
     if own.window_stride is not None:
         data["window_stride"] = 5
     scored |= {"translations": 1, "beam": 1, "probes": False, "nanogpt_batches": 0}
@@ -96,10 +100,11 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
     tables["train"]["batch_size"] = scored["batch_size"] = AT_ONCE
     asked = RunConfig.model_validate(tables)
     if isinstance(task.corpus, TextCorpus) and isinstance(task.corpus.splits["train"], LargeSplit):
-        splits = large_splits(sources.find_source(small.corpus), asked.data)
+        source = sources.find_source(small.corpus, Reading(task.corpus.findings.version))
+        splits, _ = large_splits(source, asked.data)
         made = type(task).from_corpus(TextCorpus("small", "small", small.corpus, splits), asked)
     else:
-        made = type(task).load(asked, None)
+        made = type(task).load(asked, None, version=task.corpus.findings.version)
     return made.resolve_config(asked, str(folder), 1), made, small
 
 
@@ -447,33 +452,44 @@ def text_on_disk(config: RunConfig, task: Task) -> str:
     paths = [Path(part.strip()).expanduser() for part in corpus.source.split(",")]
     found = chain.from_iterable([path] if path.is_file() else islice(path.rglob("*"), MOST_FILES + 1) for path in paths)
     files = sorted(file for file in found if file.is_file())
-    size = sum(file.stat().st_size * (PACKED if file.suffix in (".gz", ".parquet") else 1) for file in files)
+    size = sum(file.stat().st_size * (PACKED if file.suffix in (*PACKED_SUFFIXES, ".parquet") else 1) for file in files)
     if size > MOST_BYTES or len(files) > MOST_FILES or any(file.suffix in ARCHIVES for file in files):
         return ""
     generated = (part for rows in rows_of(config, task).values() for row in rows for part in row)
     with suppress(OSError, EOFError, ValueError):  # another file of the folder
-        return " ".join("\n".join(map(_file_text, files) if files else generated).split())
+        read = (_file_text(file, corpus.findings.encodings.get(file.name, "utf-8")) for file in files)
+        return " ".join("\n".join(read if files else generated).split())
     return ""
 
 
-def _file_text(file: Path) -> str:
+def _file_text(file: Path, encoding: str) -> str:
     """Return the strings in a table's cells, or all of any other file."""
     if file.suffix == ".parquet":
         from pyarrow import parquet
 
-        return _cell_text(row.values() for row in parquet.read_table(file).to_pylist())
+        return "\n".join(_strings(parquet.read_table(file).to_pylist()))
     raw = file.read_bytes()
-    text = (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode("utf-8-sig", "replace")
-    with suppress(ValueError, AttributeError, csv.Error):  # another file of the folder
-        if file.suffix == ".jsonl":
-            return _cell_text(json.loads(line).values() for line in text.split("\n") if line.strip())
-        if ".csv" in file.suffixes:
-            return _cell_text(csv.reader(io.StringIO(text, newline="")))
-    return text + text.replace('""', '"') if ".tsv" in file.suffixes else text  # its cells may be quoted
+    raw = next((unpack(raw) for magic, unpack in UNPACK.items() if raw.startswith(magic)), raw)
+    text = raw.decode(CODECS.get(encoding, encoding), "replace").removeprefix("\ufeff")
+    with suppress(ValueError, csv.Error):  # another file of the folder
+        if not {".json", ".jsonl", ".ndjson"}.isdisjoint(file.suffixes):
+            whole = text.lstrip().startswith("[")
+            rows = json.loads(text) if whole else [json.loads(line) for line in text.split("\n") if line.strip()]
+            return "\n".join((*_strings(rows), text))
+        if not {".csv", ".tsv"}.isdisjoint(file.suffixes):  # whatever separates the cells
+            read = [csv.reader(io.StringIO(text, newline=""), delimiter=mark) for mark in ",;\t"]
+            cells = "\n".join(" ".join(row) for rows in read for row in rows)
+            return "\n".join((cells, text, text.replace('""', '"')))
+    return text
 
 
-def _cell_text(rows: Iterable[Iterable[Any]]) -> str:
-    return "\n".join(" ".join(cell for cell in row if isinstance(cell, str)) for row in rows)
+def _strings(value: Any) -> Iterator[str]:
+    """Yield all strings in a row of a table, and in the lists and objects in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one)
 
 
 def check_first_batches(config: RunConfig, task: Task, network: Network, cut: Callable[[Batch], Batch]) -> str:

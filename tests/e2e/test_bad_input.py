@@ -188,7 +188,7 @@ CASES: dict[str, Case] = {
     "blank text": corpus(b"\n \n"),
     "binary text": corpus(b"\x00\x01" * 5000),
     "latin-1 text": corpus("Grüße ".encode("latin-1") * 1000),
-    "utf-16 text": corpus("Grüße ".encode("utf-16") * 100),
+    "utf-16 text": corpus("Grüße ".encode("utf-16-be") * 100),
     "text shorter than the context": corpus(b"abc"),
     "text of little more than the context": corpus(b"abcdefghijklmnopqr"),
     "nobody's home": [*RUN, "--corpus", "~nobody-at-all/text.txt"],

@@ -183,6 +183,33 @@ def test_sentences_of_your_own_are_translated_and_scored_in_their_order(runs, ca
     assert alone["loss"] == pytest.approx(rows[2]["loss"], abs=1e-5)
 
 
+def test_files_of_your_own_may_be_in_another_encoding_that_is_named(runs, capsys, tmp_path) -> None:
+    text = load_corpus(TextCorpus, RunReader(runs / "text").config.data).splits["validation"].text
+    (tmp_path / "own.txt").write_bytes(text.replace("\n", "\r\n").encode("utf-16-be"))
+    words = ["evaluate", "text", "--text", str(tmp_path / "own.txt"), "--runs-dir", str(runs), "--device", "cpu"]
+    assert main(words) == 2 and "it seems to be utf-16-be: set --encoding utf-16-be" in capsys.readouterr().err
+    found = evaluated(capsys, runs, "text", "--text", str(tmp_path / "own.txt"), "--encoding", "utf-16-be")
+    assert found["loss"] == evaluated(capsys, runs, "text")["loss"]
+    assert found["notes"][0] == "read as utf-16-be: own.txt" and "CR LF" in found["notes"][1]
+
+
+def test_numbers_of_classes_are_taken_only_if_one_way_of_counting_fits(runs, capsys, tmp_path) -> None:
+    corpus = load_corpus(LabelledCorpus, RunReader(runs / "classes").config.data)
+    n, path = len(corpus.classes), tmp_path / "a.csv"
+    for start, last, said in ((0, n - 2, "from 0"), (1, n, "from 1")):
+        path.write_text("".join(f"{i},text {i}\n" for i in range(start, last + 1)))
+        found = evaluated(capsys, runs, "classes", "--csv", str(path))
+        assert [row["class"] for row in found["rows"]] == [corpus.classes[i - start] for i in range(start, last + 1)]
+        assert found["notes"] == [f"the classes of a.csv are counted {said}"]
+    for numbers, said in (
+        (range(1, n), "could be counted from 0 or from 1"),
+        (range(n + 1), "is not one of the run's"),
+    ):
+        path.write_text("".join(f"{i},text {i}\n" for i in numbers))
+        words = ["evaluate", "classes", "--csv", str(path), "--runs-dir", str(runs), "--device", "cpu"]
+        assert main(words) == 2 and said in capsys.readouterr().err
+
+
 def test_texts_of_your_own_are_classified_by_the_names_or_numbers_of_their_classes(runs, capsys, tmp_path) -> None:
     corpus = load_corpus(LabelledCorpus, RunReader(runs / "classes").config.data)
     held_out, expected = corpus.splits["validation"], evaluated(capsys, runs, "classes")

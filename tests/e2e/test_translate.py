@@ -80,7 +80,12 @@ def test_bad_input_is_one_line(runs, capsys, arguments, words) -> None:
 
 def test_a_line_that_is_no_utf8_is_named(runs, capsys, tmp_path) -> None:
     (tmp_path / "in.txt").write_bytes(b"I see.\n\xff\n")
-    assert "line 2: not UTF-8" in refused(capsys, runs, "--input", str(tmp_path / "in.txt"))
+    assert "byte 7 (line 2) is not UTF-8" in refused(capsys, runs, "--input", str(tmp_path / "in.txt"))
+    (tmp_path / "in.txt").write_bytes("Größe, Übung, schön, prüfen.\n".encode("cp1252") * 3)
+    said = refused(capsys, runs, "--input", str(tmp_path / "in.txt"))
+    assert said.rstrip().endswith("it seems to be cp1252: set --encoding cp1252")
+    said = refused(capsys, runs, "--input", str(tmp_path / "in.txt"), "--encoding", "cp1251")
+    assert "--encoding cp1251: must be" in said and "did you mean 'cp1252'" in said
 
 
 def test_sample_says_where_translations_are(runs, capsys) -> None:

@@ -22,6 +22,7 @@ from tests.tui_transformer.screen import Screen
 KEPT = Path(__file__).parent
 EXPECTED = KEPT / "expected"
 MACHINE = "machine.json"
+RUNS, READINGS = "runs.tar.gz", "readings.tar.gz"
 FOLDER, HOST = "@the-folder-it-was-made-in@", "the-host-it-was-made-on"
 TEXTS = (".json", ".jsonl", ".toml", ".txt")
 SHOWN = (".md", ".html", ".tex", ".csv", ".json", ".txt", ".svg")
@@ -60,9 +61,9 @@ _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _CLAIM = re.compile(r"^([✓✗–]) (\S+(?: \S+)*?)  ", re.MULTILINE)
 
 
-def take_out(folder: Path) -> Path:
+def take_out(folder: Path, kept: str = RUNS) -> Path:
     """All runs, studies and settings, in an empty folder; the runs are of this machine, so that none seems to live."""
-    with tarfile.open(KEPT / "runs.tar.gz") as archive:
+    with tarfile.open(KEPT / kept) as archive:
         archive.extractall(folder, filter="data")
     here = {f'"{HOST}"': json.dumps(socket.gethostname()), FOLDER: str(folder)}
     for path in folder.rglob("*"):

@@ -1,7 +1,8 @@
 """Makes everything in this folder with the version that is checked out: `python -m tests.earlier.make PART...`.
 
 The parts are `runs` (`runs.tar.gz`: ten minutes), `expected` (what this version says of them: three minutes) and
-`presets` (`presets.json`: five minutes). They were made at commit b1df0aa and are to be kept. After a decision to
+`presets` (`presets.json`: five minutes), made at commit b1df0aa, and `readings` (`readings.tar.gz`: two minutes), made
+at the last commit that read files by the first rules. They are to be kept. After a decision to
 change what is printed, `expected` may be made again: its difference is what reviewers read.
 
 Runs are trained by `python -m tui_transformer` in processes of their own, and the studio is used through its keys on a
@@ -21,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.earlier import miniatures
+from tests.earlier import miniatures, readings
 from tests.earlier.asking import PROGRAM, environment
 from tests.earlier.commands import GROUPS, HALF_WAY
 from tests.earlier.kept import (
@@ -30,6 +31,8 @@ from tests.earlier.kept import (
     HOST,
     KEPT,
     MACHINE,
+    READINGS,
+    RUNS,
     TEXTS,
     answers,
     machine,
@@ -168,7 +171,7 @@ class Maker:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.runs = folder, folder / "runs"
-        (folder / "home").mkdir()
+        (folder / "home").mkdir(parents=True)
         self.environment = environment(folder / "home", folder / "cache")
 
     def do(self, *words: str, code: int = 0) -> None:
@@ -213,9 +216,13 @@ class Maker:
 
     def end(self, name: str, preset: str, changes: dict[str, str], how: str) -> None:
         """A run that is ended half-way."""
-        process = self.started(*self.words(name, preset, changes))
         reached = 200 if how == "stop" else 330
         reached = min(reached, int(changes["train.steps"]) * 5 // 8)
+        self.end_command(self.words(name, preset, changes), name, reached, how)
+
+    def end_command(self, words: Sequence[str], name: str, reached: int, how: str) -> None:
+        """A run that is ended at a step or soon after it."""
+        process = self.started(*words)
         self.until(lambda: int(str(self.status(name).get("step", 0))) >= reached)
         if how == "stop":
             self.do("stop", name)
@@ -335,10 +342,26 @@ def use_the_studio(maker: Maker) -> None:
         screen.close()
 
 
-def pack(folder: Path) -> None:
+def make_readings() -> None:
+    """`readings.tar.gz`, and how its runs end."""
+    with tempfile.TemporaryDirectory() as name:
+        maker = Maker(Path(name) / "made")
+        for file, raw in readings.FILES.items():
+            (maker.folder / file).parent.mkdir(exist_ok=True)
+            (maker.folder / file).write_bytes(raw)
+        for run, (preset, corpus, changes) in readings.RUNS.items():
+            changes = small(readings.SHORT | changes | {"data.corpus": corpus})
+            words = ["run", "--preset", preset, "--name", run, "--device", "cpu", *settings(changes)]
+            maker.end_command(words, run, 150, "TERM")
+        pack(maker.folder, READINGS)
+        folder = take_out(Path(name) / "resumed", READINGS)
+        _write(EXPECTED / "readings.json", resumed([*readings.RUNS], folder, Path(name) / "cache"))
+
+
+def pack(folder: Path, into: str = RUNS) -> None:
     """All files but the cache, as they are, the machine's name left out."""
     host = json.dumps(socket.gethostname())
-    with tarfile.open(KEPT / "runs.tar.gz", "w:gz", compresslevel=9) as archive:
+    with tarfile.open(KEPT / into, "w:gz", compresslevel=9) as archive:
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder)
             if name.parts[0] == "cache":
@@ -347,10 +370,10 @@ def pack(folder: Path) -> None:
             entry.uid = entry.gid = 0
             entry.uname = entry.gname = ""
             if path.suffix in TEXTS:
-                text = path.read_text(encoding="utf-8").replace(f'"host": {host}', f'"host": {json.dumps(HOST)}')
-                text = text.replace(str(folder), FOLDER)
-                entry.size = len(text.encode())
-                archive.addfile(entry, io.BytesIO(text.encode()))
+                raw = path.read_bytes().replace(f'"host": {host}'.encode(), f'"host": {json.dumps(HOST)}'.encode())
+                raw = raw.replace(str(folder).encode(), FOLDER.encode())  # line ends stay as they are
+                entry.size = len(raw)
+                archive.addfile(entry, io.BytesIO(raw))
             elif path.is_dir():
                 archive.addfile(entry)
             else:
@@ -383,7 +406,12 @@ def make_presets() -> None:
         miniatures.make(Path(name), Path(name) / "cache")
 
 
-PARTS: dict[str, Callable[[], None]] = {"runs": make_runs, "expected": make_expected, "presets": make_presets}
+PARTS: dict[str, Callable[[], None]] = {
+    "runs": make_runs,
+    "expected": make_expected,
+    "presets": make_presets,
+    "readings": make_readings,
+}
 
 
 def main(parts: Sequence[str]) -> int:

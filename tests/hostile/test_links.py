@@ -1,5 +1,6 @@
 """A run directory whose files are links, pipes or devices: nothing outside it is written, and nobody waits for ever."""
 
+import io
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.base.plain_files import open_regular_file, read_regular_file, require_regular_files
+from engine.data.text_files import Reading
 from engine.runs.commands import RunCommand, send
 from engine.runs.files import write_user_file
 from engine.runs.manage import write_notes
@@ -130,8 +132,11 @@ def test_a_corpus_that_is_a_pipe_or_a_device_holds_nobody_up(tmp_path, shape: st
 
 
 def test_a_line_without_end_is_no_sentence(tmp_path) -> None:
-    with pytest.raises(InputError, match="line 1: too long; at most 100,000 characters are allowed"):
-        next(translate._file(Path("/dev/zero")))
+    with pytest.raises(InputError, match="line 1 has a NUL byte, so this is not text"):
+        next(translate._file(Path("/dev/zero"), Reading()))
+    endless = io.BufferedReader(io.BytesIO(b"a" * 100_001))  # the rest of it is not read
+    with pytest.raises(InputError, match="pipe: line 1: longer than 100,000 characters"):
+        next(translate._line_batches(endless, "pipe", Reading()))
 
 
 def test_what_a_person_names_is_written_where_that_leads(tmp_path) -> None:

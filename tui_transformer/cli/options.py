@@ -3,13 +3,35 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.base.command_line import DEFAULT_RUNS_DIR, RUNS_VARIABLE
-from engine.base.errors import InputError
+from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import tr
+
+if TYPE_CHECKING:
+    from engine.data.text_files import Reading
+
+
+def require_encoding(encoding: str) -> None:
+    """Raise InputError for an encoding that files cannot be read in."""
+    from engine.data.text_files import ENCODINGS
+
+    if encoding not in ENCODINGS:
+        known, hint = join_or(ENCODINGS), did_you_mean(encoding, ENCODINGS)
+        raise InputError(
+            tr("--encoding {encoding}: must be {known}{hint}", encoding=encoding[:40], known=known, hint=hint)
+        )
+
+
+def make_reading(encoding: str, *, keeps_cr: bool = False) -> "Reading":
+    """Return how files of one's own are read. Raises InputError: no such encoding."""
+    from engine.data.text_files import Reading
+
+    require_encoding(encoding)
+    return Reading(encoding=encoding, keeps_cr=keeps_cr, option="--encoding ")
 
 
 def _folder(path: Path) -> Path:
@@ -92,6 +114,10 @@ Until = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
+Encoding = Annotated[
+    str,
+    typer.Option("--encoding", help=tr("Encoding of your files, such as gb18030; auto: UTF-8, or as the file says.")),
+]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
 RanksOption = Annotated[
     int, typer.Option("--ranks", min=1, help=tr("Number of devices or processes on this machine to train with."))

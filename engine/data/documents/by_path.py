@@ -10,15 +10,19 @@ lines are ordered by the hash of their text, so neither reordering nor adding li
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from engine.base.errors import InputError, invalid_path_error, join_and
 from engine.base.language import english, tr
 from engine.config.sections import DataConfig
+from engine.data import first_reading
 from engine.data.corpus import SPLIT_ALIASES
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import TABLES
 from engine.data.parallel.lines import read_lines
+from engine.data.tables import read_delimited, without_final_blanks
+from engine.data.text_files import FIRST, LATEST, UTF8, Findings, Reading, row_error
 
 DOCUMENTS_FILE = "documents.txt"
 VALIDATION_DOCUMENTS_FILE = "documents-validation.txt"
@@ -30,7 +34,8 @@ def accepts_path(corpus: str) -> bool:
     return (Path(corpus).expanduser() / DOCUMENTS_FILE).is_file()
 
 
-def load_path(data: DataConfig) -> DocumentCorpus:
+def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
+    reading, findings = Reading.of(data, version), Findings(version)
     try:
         path = Path(data.corpus).expanduser()
         source = str(path.resolve())
@@ -46,8 +51,8 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         )
         raise InputError(problem)
     if not folder:
-        documents = _split_documents(read_documents(path), data, str(path)[:200])
-        return DocumentCorpus(path.name, path.name, source, (), documents)
+        documents = _split_documents(read_documents(path, reading, findings), data, str(path)[:200])
+        return DocumentCorpus(path.name, path.name, source, (), documents, findings=findings)
     if not (path / DOCUMENTS_FILE).is_file():
         problem = tr(
             "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv go with it",
@@ -55,10 +60,11 @@ def load_path(data: DataConfig) -> DocumentCorpus:
             documents=DOCUMENTS_FILE,
         )
         raise InputError(problem)
-    own = read_documents(path / DOCUMENTS_FILE)
+    own = read_documents(path / DOCUMENTS_FILE, reading, findings)
     notes: tuple[str, ...] = ()
     if (path / VALIDATION_DOCUMENTS_FILE).is_file():
-        documents = {"train": tuple(own), "validation": tuple(read_documents(path / VALIDATION_DOCUMENTS_FILE))}
+        held_out = read_documents(path / VALIDATION_DOCUMENTS_FILE, reading, findings)
+        documents = {"train": tuple(own), "validation": tuple(held_out)}
     else:
         documents = _split_documents(own, data, str(path / DOCUMENTS_FILE)[:200])
         notes = (
@@ -71,11 +77,12 @@ def load_path(data: DataConfig) -> DocumentCorpus:
             ),
         )
     name = path.resolve().name
-    return DocumentCorpus(name, name, source, notes, documents, _read_question_files(path))
+    questions = _read_question_files(path, reading, findings)
+    return DocumentCorpus(name, name, source, notes, documents, questions, findings=findings)
 
 
-def read_documents(path: Path) -> list[str]:
-    return [line for line in read_lines(path).lines if line.strip()]
+def read_documents(path: Path, reading: Reading = UTF8, findings: Findings | None = None) -> list[str]:
+    return [line for line in read_lines(path, reading, findings).lines if line.strip()]
 
 
 def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
@@ -100,7 +107,7 @@ def distinct_sorted_by_hash(documents: Iterable[str]) -> list[str]:
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
-def _read_question_files(folder: Path) -> dict[str, tuple[Question, ...]]:
+def _read_question_files(folder: Path, reading: Reading, findings: Findings) -> dict[str, tuple[Question, ...]]:
     files = {}
     for split, stems in SPLIT_ALIASES.items():
         found = next((folder / f"{stem}.tsv" for stem in stems if (folder / f"{stem}.tsv").is_file()), None)
@@ -116,32 +123,39 @@ def _read_question_files(folder: Path) -> dict[str, tuple[Question, ...]]:
                 split=split,
             )
             raise InputError(problem)
-    return {split: read_questions(path, may_lack_answers=split == "test") for split, path in files.items()}
+    return {
+        split: read_questions(path, reading, findings, may_lack_answers=split == "test")
+        for split, path in files.items()
+    }
 
 
-def read_questions(path: Path, *, may_lack_answers: bool = False) -> tuple[Question, ...]:
+def read_questions(
+    path: Path, reading: Reading = UTF8, findings: Findings | None = None, *, may_lack_answers: bool = False
+) -> tuple[Question, ...]:
     """Return a file's questions: `question`, a tab, `answer`; a first line of just these words is a header. With
     `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
     """
-    text = read_lines(path)
-    rows = [line.split("\t") for line in text.without_trailing_empty()]
-    first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
+    where, cells_of = str(path)[:200], partial(read_delimited, reading=reading, findings=findings, delimiter="\t")
+    rows = list(without_final_blanks((first_reading.read_tabs if reading.version == FIRST else cells_of)(path)))
+    if not rows:
+        raise InputError(tr("{where}: this file is empty; it needs a question and its answer per line", where=where))
+    first = int(tuple(cell.strip().lower() for cell in rows[0][1]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
-        raise text.error_at(1, tr("a header and nothing below it"))
-    columns = 1 if may_lack_answers and len(rows[first]) == 1 else 2
+        raise row_error(where, 1, tr("a header and nothing below it"))
+    columns = 1 if may_lack_answers and len(rows[first][1]) == 1 else 2
     wanted = (
         tr("expected a question, a tab and the answer")
         if columns == 2
         else tr("the first question has no answer, so no other may have one")
     )
     questions = []
-    for number, cells in enumerate(rows[first:], start=first + 1):
+    for number, cells in rows[first:]:
         if len(cells) != columns:
             shown = tr("one column") if len(cells) == 1 else tr("{n} columns", n=len(cells))
             shown = shown if any(cell.strip() for cell in cells) else tr("an empty line")
-            raise text.error_at(number, f"{shown}; {wanted}")
+            raise row_error(where, number, f"{shown}; {wanted}")
         for name, cell in zip(HEADINGS, cells, strict=False):
             if not cell.strip():
-                raise text.error_at(number, tr("the {name} is empty; remove the line", name=tr(name)))
+                raise row_error(where, number, tr("the {name} is empty; remove the line", name=tr(name)))
         questions.append(Question(cells[0].strip(), cells[1].strip() if columns == 2 else None))
     return tuple(questions)

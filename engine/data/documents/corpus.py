@@ -114,7 +114,7 @@ class DocumentCorpus(Corpus):
             "vocabulary": {"characters": characters, "words": words},
             "recalls": recalls,
             "sha256": self.sha256,
-            "notes": self.notes,
+            "notes": self.all_notes,
             "examples": {
                 "documents": train[:N_EXAMPLES],
                 "questions": [(question.text, question.answer) for question in shown],
@@ -151,7 +151,7 @@ class DocumentCorpus(Corpus):
         lines += [
             (label, size),
             *((tr("probe"), tr("{probe}: {count:,} facts", probe=name, count=n)) for name, n in recalls.items()),
-            *self.hash_licence_note_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence),
             *overlap_lines,
         ]
         examples = ["", *(clean_line(text[:MAX_EXAMPLE_LENGTH]) for text in train[:N_EXAMPLES])]

@@ -5,33 +5,40 @@
 
 A first row that names a column `class`, `label` or `category` is a header; the text is then in the columns named in
 `TEXTS`, or in all the others. Without a header the first column is the class. Several columns of text are joined by a
-space. Where classes.txt stands beside the file, a name a line, classes may be numbers from 1.
+space. Where classes.txt stands beside the file, a name a line, classes may be numbers, counted
+from 0 if a row has class 0, else from 1.
 
 Split-off rows are ordered by the hash of their text, so neither reordering nor adding rows moves the others.
 """
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, invalid_path_error, join_or
 from engine.base.language import english, tr
-from engine.base.plain_files import open_regular_file
 from engine.config.sections import DataConfig
 from engine.data.corpus import SPLIT_ALIASES
 from engine.data.documents.by_path import distinct_sorted_by_hash
 from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
-from engine.data.parallel.lines import NumberedLines, read_lines
-from engine.data.sources import DEFAULT_FIELD
+from engine.data.parallel.lines import read_lines
+from engine.data.tables import DEFAULT_FIELD, parse_delimited, read_delimited
+from engine.data.text_files import (
+    FIRST,
+    LATEST,
+    UTF8,
+    Findings,
+    Reading,
+    cut_lines,
+    peek_ascii,
+    row_error,
+    without_packing,
+)
 
-ENDINGS = (".csv", ".csv.gz")
 TRAIN = "train.csv"
 NAMES = "classes.txt"
 CLASS = frozenset(("class", "label", "category", "class index"))
 TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
-MAX_HEADER_BYTES = 1 << 16  # bytes of a first row that are looked at, at most
 MAX_CLASSES = 1_000  # classes; more are not classes but, for example, numbers of rows
 MIN_ROWS_PER_VALUE = 3  # rows per value of a column that repeats the class; with fewer, it may be chance
 TextClassRows = list[tuple[str, str]]  # text and class
@@ -46,20 +53,20 @@ def accepts_path(corpus: str) -> bool:
     inner = path / TRAIN
     if inner.is_file():
         return not _header_names_only_text(inner)
-    return corpus.lower().endswith(ENDINGS) and not _header_names_only_text(path)
+    return without_packing(path).suffix.lower() == ".csv" and not _header_names_only_text(path)
 
 
 def _header_names_only_text(file: Path) -> bool:
     try:
-        with open_regular_file(file) as opened:
-            first = opened.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace")
-        heads = [cell.strip().casefold() for cell in next(csv.reader([first]), [])]
-    except (OSError, ValueError, csv.Error):
+        _, header = next(parse_delimited(cut_lines([peek_ascii(file)], ""), ""), (1, []))
+    except InputError:
         return False
+    heads = [cell.strip().casefold() for cell in header]
     return CLASS.isdisjoint(heads) and (len(heads) == 1 or DEFAULT_FIELD in heads)
 
 
-def load_path(data: DataConfig) -> LabelledCorpus:
+def load_path(data: DataConfig, version: int = LATEST) -> LabelledCorpus:
+    reading, findings = Reading.of(data, version), Findings(version)
     try:
         path = Path(data.corpus).expanduser()
         source, folder = str(path.resolve()), path.is_dir()
@@ -73,17 +80,17 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         )
         raise InputError(problem)
     home = path if folder else path.parent
-    rows, notes, refused = read_table(path / TRAIN if folder else path)
+    rows, notes, refused = read_table(path / TRAIN if folder else path, reading, findings)
     parts = {"train": rows}
     if folder:
         for split, stems in SPLIT_ALIASES.items():
             found = next((path / f"{stem}.csv" for stem in stems if (path / f"{stem}.csv").is_file()), None)
             if split != "train" and found is not None:
-                parts[split] = read_table(found)[0]
+                parts[split] = read_table(found, reading, findings)[0]
     if "validation" not in parts:
         test = 0.0 if "test" in parts else data.test_fraction
         parts |= _split_rows(parts["train"], data.validation_fraction, test, str(path)[:200])
-    classes = _sorted_classes(parts, home, str(path)[:200])
+    classes = _sorted_classes(parts, str(path)[:200])
     numbers = {name: i for i, name in enumerate(classes)}
     splits: dict[str, LabelledTexts] = {
         split: LabelledTexts(
@@ -93,51 +100,67 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         if split in parts
     }
     name = path.resolve().name
-    return LabelledCorpus(name, name, source, notes, _class_names(classes, home), splits, refusal=refused)
+    names = _class_names(classes, home, reading, findings)
+    return LabelledCorpus(name, name, source, notes, names, splits, refusal=refused, findings=findings)
 
 
-def read_labelled(path: Path, classes: Sequence[str]) -> LabelledTexts:
-    """Return the rows of a CSV file whose classes are these, by name or, as in `load_path`, by number from 1."""
-    rows = read_table(path)[0]
+def read_labelled(path: Path, classes: Sequence[str], reading: Reading, findings: Findings) -> LabelledTexts:
+    """Return the rows of a CSV file whose classes are these, by name, or by number as `load_path` counts them: from 0
+    if a row has class 0, else from 1. `InputError`: another name, or numbers that fit either way of counting.
+    """
+    rows = read_table(path, reading, findings)[0]
     labels = sorted({label for _, label in rows})
-    names = dict(zip(labels, _class_names(labels, path.parent), strict=True))
-    numbers = {name: i for i, name in enumerate(classes)}
-    if not numbers.keys() & names.values():
-        numbers = {str(i): i - 1 for i in range(1, len(classes) + 1)}
-    unknown = [name for name in names.values() if name not in numbers]
-    if unknown:
+    where, numbers = str(path)[:200], {name: i for i, name in enumerate(classes)}
+    if not numbers.keys() & set(labels) and all(map(str.isdecimal, labels)):
+        if (path.parent / NAMES).is_file():
+            names = dict(zip(labels, _class_names(labels, path.parent, reading, findings), strict=True))
+            rows = [(text, names[label]) for text, label in rows]
+            labels = sorted(set(names.values()))
+        else:
+            numbers = _class_numbers(labels, classes, where, findings)
+    unknown = next((label for label in labels if label not in numbers), None)
+    if unknown is not None:
         problem = tr(
             "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
-            file=str(path)[:200],
-            unknown=unknown[0][:40],
+            file=where,
+            unknown=unknown[:40],
             known=join_or(classes),
         )
         raise InputError(problem)
-    return LabelledTexts(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
+    return LabelledTexts(tuple(text for text, _ in rows), tuple(numbers[label] for _, label in rows))
 
 
-def read_table(path: Path) -> LabelledTable:
+def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, findings: Findings) -> dict[str, int]:
+    """Return the classes of numbers, if only one way of counting fits."""
+    from_zero, from_one = "0" in labels, str(len(classes)) in labels
+    if not (from_zero or from_one):
+        problem = tr(
+            "{file}: its classes are numbers, which could be counted from 0 or from 1; name them: {known}",
+            file=where,
+            known=join_or(classes),
+        )
+        raise InputError(problem)
+    start = 0 if from_zero else 1
+    findings.remarks[
+        english("the classes of {file} are counted from {start}", file=PurePath(where).name, start=start)
+    ] = None
+    return {str(i + start): i for i in range(len(classes))}
+
+
+def read_table(path: Path, reading: Reading = UTF8, findings: Findings | None = None) -> LabelledTable:
     """Return the texts and classes of a CSV file (RFC 4180), and what there is to say about its columns."""
-    lines = read_lines(path)
-    reader = csv.reader(io.StringIO("\n".join(lines.lines)), strict=True)
+    where = str(path)[:200]
     rows: TextClassRows = []
     label: int | None = None
     columns: Sequence[int] = ()
     heads: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     beside: dict[int, set[tuple[str, str]]] = {}  # by column: its values, each with a class of the same row
-    while True:
-        start = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise lines.error_at(max(reader.line_num, 1), tr("not CSV: {error}", error=error)) from None
-        if cells is None:
-            break
+    for number, cells in read_delimited(path, reading, findings):
         if not cells:
             continue
         if label is None:
-            label, columns, is_header = _find_columns(cells, lines)
+            label, columns, is_header = _find_columns(cells, where)
             heads = [f"'{clean_line(cell)[:40]}'" if is_header else f"{i}" for i, cell in enumerate(cells, start=1)]
             beside = {column: set() for column in columns if len(columns) > 1}
             if is_header:
@@ -147,29 +170,31 @@ def read_table(path: Path) -> LabelledTable:
                 continue
         if len(cells) != len(heads):
             problem = tr("{n} columns, but the first row has {width}", n=len(cells), width=len(heads))
-            raise lines.error_at(start, problem)
+            raise row_error(where, number, problem)
         text = " ".join(part for column in columns if (part := " ".join(cells[column].split())))
         name = cells[label].strip()
         if not text or not name:
-            raise lines.error_at(start, tr("the text is empty; remove the row") if name else tr("the class is empty"))
+            raise row_error(
+                where, number, tr("the text is empty; remove the row") if name else tr("the class is empty")
+            )
         rows.append((text, name))
         for column, pairs in beside.items():
             pairs.add((cells[column].strip().casefold(), name))
         beside = {column: pairs for column, pairs in beside.items() if len(pairs) <= MAX_CLASSES}
     if not rows:
-        raise lines.error_at(1, tr("no rows with a class and a text"))
+        raise row_error(where, 1, tr("no rows with a class and a text"))
     for column, pairs in beside.items():
         values, classes = map(set, zip(*pairs, strict=True))
         if 1 < len(values) == len(classes) == len(pairs) <= len(rows) / MIN_ROWS_PER_VALUE:
             wrong = tr("column {name} repeats the class; remove it, or name the text column `text`", name=heads[column])
-            return rows, notes, str(lines.error_at(1, wrong))
+            return rows, notes, str(row_error(where, 1, wrong))
     return rows, notes, ""
 
 
-def _find_columns(first: Sequence[str], lines: NumberedLines) -> tuple[int, Sequence[int], bool]:
+def _find_columns(first: Sequence[str], where: str) -> tuple[int, Sequence[int], bool]:
     """Return the column of the class, those of the text, and whether this row is a header."""
     if len(first) < 2:
-        raise lines.error_at(1, tr("one column; a class and a text need a comma between them"))
+        raise row_error(where, 1, tr("one column; a class and a text need a comma between them"))
     heads = [cell.strip().casefold() for cell in first]
     label = next((i for i, head in enumerate(heads) if head in CLASS), None)
     if label is None:
@@ -192,7 +217,7 @@ def _split_rows(rows: TextClassRows, validation: float, test: float, where: str)
     return parts
 
 
-def _sorted_classes(parts: Mapping[str, TextClassRows], home: Path, where: str) -> list[str]:
+def _sorted_classes(parts: Mapping[str, TextClassRows], where: str) -> list[str]:
     found = {label for _, label in parts["train"]}
     if not 2 <= len(found) <= MAX_CLASSES:
         problem = tr(
@@ -214,18 +239,30 @@ def _sorted_classes(parts: Mapping[str, TextClassRows], home: Path, where: str) 
     return sorted(found, key=lambda label: (int(label) if label.isdecimal() else -1, label))
 
 
-def _class_names(classes: Sequence[str], home: Path) -> tuple[str, ...]:
-    """Return the names of classes that are numbers, from classes.txt; others as they are."""
+def _class_names(classes: Sequence[str], home: Path, reading: Reading, findings: Findings) -> tuple[str, ...]:
+    """Return the names of classes that are numbers, from classes.txt; others as they are. Numbers are counted from 0 if
+    there is a class 0, else from 1.
+    """
     file = home / NAMES
     if not file.is_file() or not all(label.isdecimal() for label in classes):
         return tuple(classes)
-    names = read_lines(file).without_trailing_empty()
-    if any(not 1 <= int(label) <= len(names) for label in classes):
+    names = read_lines(file, reading, findings).without_trailing_empty()
+    numbers = [int(label) for label in classes]
+    start = 0 if reading.version > FIRST and 0 in numbers else 1
+    if not start:
+        findings.remarks[english("the rows count classes from 0, so the first line of classes.txt names class 0")] = (
+            None
+        )
+    last = len(names) - 1 + start
+    outside = next((number for number in numbers if not start <= number <= last), None)
+    if outside is not None:
         problem = tr(
-            "{file}: {n} names, but the rows contain class {last}",
+            "{file}: {n} names, of classes {start} to {last}, but the rows contain class {outside}",
             file=str(file)[:200],
             n=len(names),
-            last=classes[-1][:40],
+            start=start,
+            last=last,
+            outside=outside,
         )
         raise InputError(problem)
-    return tuple(names[int(label) - 1].strip() for label in classes)
+    return tuple(names[number - start].strip() for number in numbers)

@@ -86,7 +86,7 @@ class LabelledCorpus(Corpus):
             "classes": counts,
             "majority": {"answer": answer, "right": right, "of": of},
             "sha256": self.sha256,
-            "notes": self.notes,
+            "notes": self.all_notes,
             "shortcuts": [asdict(one) for one in self.shortcuts],
             "examples": shown,
             "licence": licence,
@@ -104,7 +104,7 @@ class LabelledCorpus(Corpus):
                     share=right / of,
                 ),
             ),
-            *self.hash_licence_note_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence),
             *overlap_lines,
             *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
         ]

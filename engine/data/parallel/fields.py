@@ -13,31 +13,39 @@ from pathlib import Path
 from engine.base.errors import InputError
 from engine.base.language import tr, trn
 from engine.data.parallel.pairs import Pairs, complete_pairs
-from engine.data.sources import READERS, read_documents
+from engine.data.tables import read_columns, table_suffix
+from engine.data.text_files import UTF8, Findings, Reading
 
 
 def has_fields(path: Path) -> bool:
-    return path.suffix.lower() in READERS
+    return table_suffix(path) not in ("", ".tsv")
 
 
 def read_fields(
-    files: Mapping[str, Sequence[Path]], fields: Sequence[str], most: Callable[[str], int | None] = lambda split: None
+    files: Mapping[str, Sequence[Path]],
+    fields: Sequence[str],
+    most: Callable[[str], int | None] = lambda split: None,
+    reading: Reading = UTF8,
+    findings: Findings | None = None,
 ) -> tuple[dict[str, Pairs], tuple[str, ...]]:
     """Return the pairs of each split's files, the first `most` or all, and a note if rows were left out. `InputError`:
     with the file, and its line or row.
     """
-    read = {split: _read_pairs(found, fields, most(split)) for split, found in files.items()}
+    read = {
+        split: _read_pairs(found, fields, most(split), reading, findings or Findings())
+        for split, found in files.items()
+    }
     left_out = sum(n for _, n in read.values())
     return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(left_out)
 
 
-def _read_pairs(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
+def _read_pairs(
+    files: Iterable[Path], fields: Sequence[str], most: int | None, reading: Reading, findings: Findings
+) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
-    rows = (
-        zip(*(read_documents(file, field, keep_empty_rows=True) for field in fields), strict=True) for file in files
-    )
-    lines = ([" ".join("".join(part).split()) for part in row] for row in chain.from_iterable(rows))
+    rows = chain.from_iterable(read_columns(file, fields, reading, findings) for file in files)
+    lines = ([" ".join(cell.split()) for cell in cells] for _, cells in rows)
     return complete_pairs(((source, target) for source, target in lines), most)
 
 

@@ -8,11 +8,11 @@ from xml.parsers import expat
 
 from engine.base.errors import InputError, join_and
 from engine.base.language import tr
-from engine.data.parallel.lines import NumberedLines, decode_text, trim_both, uneven_error
+from engine.data.parallel.lines import NumberedLines, trim_both, uneven_error
 from engine.data.parallel.pairs import Pairs, complete_pairs
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
-MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
+MAX_XML_LENGTH = 64 * 1024**2  # characters; the largest official file has 0.2 million
 SegmentId = tuple[str, str]  # the ids of a talk and a sentence in it
 
 
@@ -41,8 +41,8 @@ def parse_tagged(source: NumberedLines, target: NumberedLines) -> tuple[Pairs, i
     return pairs, left_out
 
 
-def parse_xml_pair(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
-    """Return the pairs of two XML files, each given as its content and its name for errors."""
+def parse_xml_pair(source: tuple[str, str], target: tuple[str, str]) -> Pairs:
+    """Return the pairs of two XML files, each given as its text and its name for errors."""
     sources, targets = parse_segments(*source), parse_segments(*target)
     both = (sources, source[1]), (targets, target[1])
     for (here, where), (there, other) in (both, both[::-1]):
@@ -62,18 +62,17 @@ def parse_xml_pair(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pair
     return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
 
-def parse_segments(raw: bytes, where: str) -> dict[SegmentId, str]:
+def parse_segments(text: str, where: str) -> dict[SegmentId, str]:
     """Return an XML file's sentences, `<doc docid><seg id>`, by talk and sentence, in file order. No tree is built; a
     DTD, XML's attack vector, is refused.
     """
-    if len(raw) > MAX_XML_BYTES:
+    if len(text) > MAX_XML_LENGTH:
         problem = tr(
-            "{where}: larger than {max_xml_bytes:,} bytes; no IWSLT set is that large",
+            "{where}: larger than {most:,} characters; no IWSLT set is that large",
             where=where,
-            max_xml_bytes=MAX_XML_BYTES,
+            most=MAX_XML_LENGTH,
         )
         raise InputError(problem)
-    text = decode_text(raw, where)
     found: dict[SegmentId, str] = {}
     talk: str | None = None
     opened: SegmentId | None = None

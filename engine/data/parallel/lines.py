@@ -1,41 +1,35 @@
-"""Read files into lines: plain, gzip-compressed or inside a zip archive, size-capped, UTF-8 only.
+"""Files of sentences, a line each, in memory: plain, packed (`text_files.py`) or inside a zip archive, size-capped."""
 
-Only a line feed ends a line. `str.splitlines` also splits at U+2028, U+0085 and others that occur within sentences,
-which would misalign the two sides of a corpus.
-"""
-
-import codecs
-import gzip
-import io
 import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import IO
+from pathlib import Path, PurePath
 
-from engine.base.errors import InputError, did_you_mean, reason
+from engine.base.errors import InputError, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_regular_file
+from engine.data.text_files import (
+    UTF8,
+    Findings,
+    Reading,
+    cut_lines,
+    decode,
+    limit_unpacking,
+    read_pieces,
+    row_error,
+)
 
-MAX_BYTES = 2 * 1024**3  # of unpacked text
+MAX_CHARACTERS = 2 * 1024**3  # of unpacked text
 MAX_LINE_LENGTH = 100_000  # characters per line; a longer one is no sentence
 TRAILING = 10  # empty lines ignored at the end of a file
-BLOCK = 1 << 20
-MAX_UNPACKING_RATIO = 200  # largest unpacking ratio of a packed file; text has 3 to 10
 DAMAGED_ZIP = (
     *(zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError),
     *(RuntimeError, ValueError, struct.error),  # a password, an undecodable name, truncated fields
 )
-UNCHECKED_BYTES = 64 << 20  # unpacked bytes allowed at any ratio
-COMPRESSED = {
-    b"\x1f\x8b": tr("gzip-compressed; unpack it, or add .gz to its name"),
-    b"PK\x03\x04": tr("a zip archive; unpack it"),
-    b"BZh": tr("bzip2-compressed; unpack it"),
-    b"\xfd7zXZ": tr("xz-compressed; unpack it"),
-}
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class NumberedLines:
     lines: list[str]  # without line endings
 
     def error_at(self, number: int, wrong: str) -> InputError:
-        return InputError(tr("{where}: line {number}: {wrong}", where=self.where, number=number, wrong=wrong))
+        return row_error(self.where, number, wrong)
 
     def without_trailing_empty(self) -> list[str]:
         """Return the lines without a few empty ones at the end."""
@@ -82,43 +76,21 @@ def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, tar
     return InputError(problem)
 
 
-def read_lines(path: Path, max_lines: int | None = None) -> NumberedLines:
-    """Return the lines of a text file, or the first `most`, unpacked if its name ends in .gz. Raises as `read_bytes`
-    and `split_lines`.
-    """
+def read_lines(
+    path: Path, reading: Reading = UTF8, findings: Findings | None = None, max_lines: int | None = None
+) -> NumberedLines:
+    """Return the lines of a text file, or the first `most`. Raises as `read_pieces` and `collect_lines`."""
+    return collect_lines(read_pieces(path, reading, findings), str(path)[:200], max_lines)
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """Return the characters of a file, and its name in errors."""
     where = str(path)[:200]
-    return split_lines(read_bytes(path, where, max_lines), where)
+    return "".join(_limit(read_pieces(path), where)), where
 
 
-def read_bytes(path: Path, where: str, max_lines: int | None = None) -> bytes:
-    """Return the content of a file, or its first `most` lines, unpacked if its name ends in .gz."""
-    try:
-        if path.is_dir():
-            raise InputError(tr("{where}: this is a folder; a text file is needed", where=where))
-        with open_regular_file(path) as packed:
-            size = os.fstat(packed.fileno()).st_size
-            if size > MAX_BYTES:
-                raise _too_large_error(where)
-            if path.suffix != ".gz":
-                return packed.read(MAX_BYTES) if max_lines is None else b"".join(islice(packed, max_lines))
-            with gzip.GzipFile(fileobj=packed) as file:
-                return _read_unpacked(file, size, where, max_lines)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        problem = tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
-        raise InputError(problem) from None
-    except FileNotFoundError:
-        try:
-            hint = did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
-        except OSError:
-            hint = tr("; the folder {parent} does not exist either", parent=str(path.parent)[:120])
-        raise InputError(tr("{where}: no such file{hint}", where=where, hint=hint)) from None
-    except (OSError, ValueError) as error:
-        why = reason(error)
-        raise InputError(tr("{where}: cannot be read: {why}", where=where, why=why)) from None
-
-
-def read_member(archive: Path, name: str) -> tuple[bytes, str]:
-    """Return the content of a file in any folder of a zip archive, and its name in errors."""
+def read_member(archive: Path, name: str) -> tuple[str, str]:
+    """Return the characters of a file in any folder of a zip archive, and its name in errors."""
     where = f"{str(archive)[:200]} ({name})"
     try:
         with open_regular_file(archive) as packed, zipfile.ZipFile(packed) as opened:
@@ -131,7 +103,8 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
                     tr("{where}: compressed with an unsupported method; unpack it next to the archive", where=where)
                 )
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
-                return _read_unpacked(file, os.fstat(packed.fileno()).st_size, where), where
+                blocks = limit_unpacking(file, os.fstat(packed.fileno()).st_size, where)
+                return "".join(_limit(decode(blocks, PurePath(where)), where)), where
     except DAMAGED_ZIP as error:
         raise InputError(
             tr("{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error)
@@ -140,79 +113,33 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
-def _read_unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, max_lines: int | None = None) -> bytes:
-    """Return the whole content, or `most` lines, without trusting the size stated by an archive of `packed` bytes."""
-    unpacked, ends = bytearray(), 0
-    while (max_lines is None or ends < max_lines) and (block := file.read(BLOCK)):
-        unpacked += block
-        ends += block.count(b"\n")
-        if len(unpacked) > MAX_BYTES:
-            raise _too_large_error(where)
-        if len(unpacked) > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
-            problem = tr(
-                "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
-                where=where,
-                bomb=MAX_UNPACKING_RATIO,
-            )
+def _limit(pieces: Iterable[str], where: str) -> Iterator[str]:
+    """Yield the pieces of a text that is kept in memory. `InputError`: it is too large for that."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_CHARACTERS:
+            problem = tr("{where}: larger than {most:,} characters; use part of it", where=where, most=MAX_CHARACTERS)
             raise InputError(problem)
-    return bytes(unpacked) if max_lines is None else b"".join(islice(io.BytesIO(unpacked), max_lines))
+        yield piece
 
 
-def decode_text(raw: bytes, where: str) -> str:
-    """Decode a file's bytes to text, without a byte-order mark."""
-    for mark, advice in COMPRESSED.items():
-        if raw.startswith(mark):
-            raise InputError(f"{where}: {advice}")
-    raw = raw.removeprefix(codecs.BOM_UTF8)
-    zero = raw.find(b"\x00")
-    if zero >= 0:
-        problem = tr(
-            "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text",
-            where=where,
-            line=_line_number(raw, zero),
-        )
-        raise InputError(problem)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = error.start
-        within = at - raw.rfind(b"\n", 0, at)
-        problem = tr(
-            "{where}: line {line}: byte {within} is 0x{raw:02X}, which is not valid UTF-8; convert the "
-            "file, e.g. iconv -f latin1 -t utf-8",
-            where=where,
-            line=_line_number(raw, at),
-            within=within,
-            raw=raw[at],
-        )
-        raise InputError(problem) from None
-    if not text.strip():
-        raise InputError(tr("{where}: this file is empty; it needs one sentence per line", where=where))
-    return text
-
-
-def split_lines(raw: bytes, where: str) -> NumberedLines:
-    text = decode_text(raw, where)
-    if "\r" in text and "\n" not in text:
-        problem = tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
-        raise InputError(problem)
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    found = NumberedLines(where, lines)
-    for number, line in enumerate(lines, start=1):
+def collect_lines(pieces: Iterable[str], where: str, most: int | None = None) -> NumberedLines:
+    """Return the lines of a text, or the first `most`. `InputError`: there is none, or it is too much."""
+    found = NumberedLines(where, [])
+    for line in islice(cut_lines(_limit(pieces, where), where), most):
+        found.lines.append(line.removesuffix("\r"))
         if len(line) > MAX_LINE_LENGTH:
             problem = tr(
                 "{n:,} characters is too long for a sentence; the maximum is {longest:,}",
                 n=len(line),
                 longest=MAX_LINE_LENGTH,
             )
-            raise found.error_at(number, problem)
+            raise found.error_at(len(found.lines), problem)
+    if not any(map(str.strip, found.lines)):
+        raise InputError(tr("{where}: this file is empty; it needs one sentence per line", where=where))
     return found
 
 
-def _line_number(raw: bytes, at: int) -> int:
-    return raw.count(b"\n", 0, at) + 1
-
-
-def _too_large_error(where: str) -> InputError:
-    problem = tr("{where}: larger than {max_bytes:,} bytes of text; use part of it", where=where, max_bytes=MAX_BYTES)
-    return InputError(problem)
+def split_lines(text: str, where: str) -> NumberedLines:
+    return collect_lines([text], where)

@@ -18,12 +18,14 @@ from engine.data.parallel.by_path import (
 )
 from engine.data.parallel.fields import left_out_note, read_fields
 from engine.data.parallel.iwslt import parse_tagged, parse_xml_pair
-from engine.data.parallel.lines import read_bytes, read_lines, read_member, split_lines
+from engine.data.parallel.lines import read_lines, read_member, read_text, split_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
 from engine.data.parallel.table import parse_pairs_and_languages
 from engine.data.sources import group_by_split
 from engine.data.synthetic import bulletins
 from engine.data.synthetic.phrasebook import corpus as phrasebook
+from engine.data.tables import parse_delimited
+from engine.data.text_files import cut_lines
 
 SIDES = ("en", "de")
 SUMMARY = ("article", "summary")
@@ -117,7 +119,7 @@ def _first_pairs(files: Sequence[Path], most: int | None) -> tuple[Pairs, int]:
     """Return the first pairs of two aligned files as `complete_pairs` does, without reading much more than these."""
     lines = most
     while True:
-        articles, titles = (read_lines(file, lines) for file in files)
+        articles, titles = (read_lines(file, max_lines=lines) for file in files)
         pairs, left_out = complete_pairs(align_lines(articles, titles), most)
         if lines is None or len(pairs) == most or len(articles.lines) < lines:
             return pairs, left_out
@@ -126,7 +128,7 @@ def _first_pairs(files: Sequence[Path], most: int | None) -> tuple[Pairs, int]:
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
     """Image captions with their official splits."""
-    splits = {split: read_aligned(*(place / f"{stem}.{one}.gz" for one in SIDES)) for split, stem in MULTI30K.items()}
+    splits = {split: read_aligned(place / f"{stem}.en.gz", place / f"{stem}.de.gz") for split, stem in MULTI30K.items()}
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits)
 
 
@@ -136,8 +138,9 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     The file is deu.tsv (with or without a header), or deu.txt from manythings.org's archive.
     """
     name = "deu.tsv" if is_file(place / "deu.tsv") else "deu.txt"
-    raw, where = _read_file_or_member(place, name, "deu-eng.zip")
-    pairs, _ = parse_pairs_and_languages(split_lines(raw, where))
+    text, where = _read_file_or_member(place, name, "deu-eng.zip")
+    rows = parse_delimited(cut_lines([text], where), where, delimiter="\t")
+    pairs, _ = parse_pairs_and_languages(rows, where)
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
     note = tr(
         "validation and test share no sentence with training on either side, except sentences that "
@@ -163,12 +166,11 @@ def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str 
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, left_out_note(left_out))
 
 
-def _read_file_or_member(place: Path, name: str, archive: str) -> tuple[bytes, str]:
-    """Return a file's content and its name in errors, from the folder or else the archive in it."""
+def _read_file_or_member(place: Path, name: str, archive: str) -> tuple[str, str]:
+    """Return a file's text and its name in errors, from the folder or else the archive in it."""
     if not is_file(place / name) and is_file(place / archive):
         return read_member(place / archive, name)
-    where = str(place / name)[:200]
-    return read_bytes(place / name, where), where
+    return read_text(place / name)
 
 
 PAIRS = CorpusKind(

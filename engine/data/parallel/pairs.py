@@ -204,7 +204,7 @@ class ParallelCorpus(Corpus):
             "overlap": overlap,
             "characters": [sources, targets],
             "sha256": self.sha256,
-            "notes": self.notes,
+            "notes": self.all_notes,
             "examples": examples,
         }
 
@@ -221,7 +221,7 @@ class ParallelCorpus(Corpus):
             (tr("pairs"), format_counts({split: numbers.pairs for split, numbers in splits.items()})),
             (tr("sources"), lengths(train.source_mean, train.source_longest, sources)),
             (tr("targets"), lengths(train.target_mean, train.target_longest, targets)),
-            *self.hash_licence_note_lines(licence, self.notes),
+            *self.hash_licence_note_lines(licence),
             *overlap_lines,
             *(("⚠", told(line)) for line in warned),
         ]

@@ -33,8 +33,11 @@ def test_a_text_file_is_cut_by_characters_last_part_validation(tmp_path) -> None
     path = tmp_path / "text.txt"
     path.write_text("äbc\r\n" * 200, encoding="utf-8", newline="")
     corpus = load_corpus(TextCorpus, DataConfig(corpus=str(path)))
-    assert len(corpus.splits["train"].text) == 900 and len(corpus.splits["validation"].text) == 100
-    assert "\r\n" in corpus.splits["train"].text and corpus.source == str(path)
+    assert len(corpus.splits["train"].text) == 720 and len(corpus.splits["validation"].text) == 80
+    assert "\r" not in corpus.splits["train"].text and corpus.source == str(path)
+    assert corpus.all_notes == ("CR LF was read as LF 200 times; data.line_ends = keep leaves it",)
+    kept = load_corpus(TextCorpus, DataConfig(corpus=str(path), line_ends="keep"))
+    assert len(kept.splits["train"].text) == 900 and "\r\n" in kept.splits["train"].text and not kept.all_notes
 
 
 def test_tiny_shakespeare_is_split_as_everybody_splits_it(real_data) -> None:
@@ -82,7 +85,7 @@ BAD = {
     "blank": b" \n\n ",
     "binary": b"\x00\x01\x02" * 100,
     "latin-1": "Grüße".encode("latin-1") * 50,
-    "utf-16": "text".encode("utf-16") * 50,
+    "utf-16": "text".encode("utf-16-le") * 50,
 }
 
 

@@ -157,7 +157,7 @@ def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
     ("corpus", "said"),
     [
         ("hf:some/nothing", "cannot be fetched"),
-        ("hf:some/stories/nowhere", "no text files found (looked for .txt, .jsonl, .csv, .parquet)"),
+        ("hf:some/stories/nowhere", "no text files found (looked for .txt, .jsonl, .ndjson, .csv, .parquet)"),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said: str) -> None:

@@ -55,7 +55,7 @@ def small(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(shards, "PART", 700)
     monkeypatch.setattr(shards, "SHARD", 3000)
     monkeypatch.setattr("engine.data.large.PART", 700)
-    monkeypatch.setattr("engine.data.sources.BLOCK", 611)
+    monkeypatch.setattr("engine.data.text_files.BLOCK", 611)
 
 
 def written(folder: Path, text: str) -> Path:

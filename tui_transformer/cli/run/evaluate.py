@@ -15,10 +15,11 @@ from engine.base.recorded_text import told
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
+from engine.data.text_files import Findings
 from engine.runs.files import write_user_file
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.options import DataDir, Device, Encoding, Json, RunArgument, RunsDir, make_reading
 from tui_transformer.cli.output import pad_to_width, print_badges, print_result, show_progress
 from tui_transformer.lab.formatting import confusion_lines
 from tui_transformer.lab.records.run_files import RunFiles
@@ -78,6 +79,7 @@ def evaluate(
     predictions: Annotated[
         Path | None, typer.Option("--predictions", help=tr("Output file for the answers to questions, one per line."))
     ] = None,
+    encoding: Encoding = "auto",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
@@ -87,6 +89,7 @@ def evaluate(
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     own = _user_files_by_option(reader, config, split, text=text, source=source, reference=reference, csv=csv)
+    reading, findings = make_reading(encoding, keeps_cr=config.data.line_ends == "keep"), Findings()
     split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
@@ -144,14 +147,19 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            scorer = kind.user_files_scorer(OwnFiles(own, config, tokenizer, where, reader.data, data_dir))
+            scorer = kind.user_files_scorer(
+                OwnFiles(own, reading, findings, config, tokenizer, where, reader.data, data_dir)
+            )
         else:
-            corpus = load_corpus(kind.corpus_class, config.data, data_dir)
+            corpus = load_corpus(kind.corpus_class, config.data, data_dir, reader.data.reading)
             _require_same(reader, corpus.name, corpus.sha256, split, kind.hash_prefix)
             afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
             scorer = kind.from_corpus(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     with show_progress(scorer.activity):
         record, lines = scorer.evaluate(model, sentences)
+    if findings.notes:
+        record["notes"] = findings.notes
+        lines += [f"  {tr('note')}: {told(note)}" for note in findings.notes]
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
         lines += [f"  ⚠ {told(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []

@@ -3,10 +3,8 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -17,9 +15,10 @@ from engine.base.errors import InputError, reason
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.data.corpus import direction
+from engine.data.text_files import Reading, cut_batches, decode
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.options import Device, Encoding, Json, RunArgument, RunsDir, make_reading
 from tui_transformer.cli.output import (
     has_colour,
     is_terminal,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
 LONGEST = 100_000  # characters of a line
-LONGEST_BYTES = 4 * LONGEST
 
 
 @dataclass
@@ -171,6 +169,7 @@ def translate(
         typer.Option("--to", help=tr("Language to translate into, if the run has several; the first is the default.")),
     ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
+    encoding: Encoding = "auto",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
@@ -186,15 +185,13 @@ def translate(
     work = TranslationSession(runs_dir, device, checkpoint, json, settings=settings, target_language=to or "")
     if text is not None and input_ is not None:
         raise InputError(tr("--text and --input cannot be used together; leave one out"))
-    lines = None if input_ is None else _file(input_)
+    reading = make_reading(encoding)
+    batches = None if input_ is None else _file(input_, reading)
     work.use_run(run)
     if text is not None:
         work.answer(text)
-    elif lines is not None:
-        while some := list(islice(lines, AT_ONCE)):
-            work.print_translations(some)
-    elif not is_terminal(sys.stdin):
-        for some in _line_batches(sys.stdin):
+    elif batches is not None or not is_terminal(sys.stdin):
+        for some in batches or _line_batches(sys.stdin.buffer, tr("standard input"), reading):
             work.print_translations(some)
     else:
         print_info(
@@ -210,56 +207,18 @@ def translate(
         run_prompt(work.settings, work.answer, actions, TRANSLATING)
 
 
-def _file(path: Path) -> Iterator[str]:
-    """Return the lines of a file; raises at once if it cannot be read."""
+def _file(path: Path, reading: Reading) -> Iterator[list[str]]:
+    """Return the lines of a file, in batches; raises at once if it cannot be read."""
     try:
         file = path.open("rb")
     except OSError as error:
         raise InputError(tr("--input {path}: cannot be read: {why}", path=path, why=reason(error))) from None
-    lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or pipe may yield an endless line
-    return _decoded(lines, f"--input {path}")
+    return _line_batches(file, f"--input {path}", reading)
 
 
-def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str]:
-    for number, line in enumerate(lines, start=first):
-        if len(line) > LONGEST_BYTES:
-            raise InputError(
-                tr(
-                    "{where}, line {number}: too long; at most {longest:,} characters are allowed",
-                    where=where,
-                    number=number,
-                    longest=LONGEST,
-                )
-            )
-        try:
-            sentence = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                tr("{where}, line {number}: not UTF-8 at byte {start}", where=where, number=number, start=error.start)
-            ) from None
-        if len(sentence) > LONGEST:
-            raise InputError(
-                tr(
-                    "{where}, line {number}: {n:,} characters; at most {longest:,} are allowed",
-                    where=where,
-                    number=number,
-                    n=len(sentence),
-                    longest=LONGEST,
-                )
-            )
-        yield sentence
-
-
-def _line_batches(stream: TextIO) -> Iterator[list[str]]:
-    """Lines of a pipe, in batches as they arrive: a writer that waits for each answer gets it."""
-    rest, number = b"", 1
-    while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
-        *lines, rest = (rest + chunk).split(b"\n")
-        decoded = _decoded(iter(lines), tr("standard input"), number)
-        while some := list(islice(decoded, AT_ONCE)):
-            yield some
-        number += len(lines)
-        if len(rest) > LONGEST_BYTES:
-            break
-    if rest:
-        yield list(_decoded(iter([rest]), tr("standard input"), number))
+def _line_batches(stream: IO[bytes], where: str, reading: Reading) -> Iterator[list[str]]:
+    """Lines of a file or pipe, in batches as they arrive: a writer that waits for each answer gets it."""
+    blocks = iter(lambda: stream.read1(1 << 16), b"")  # type: ignore[attr-defined]
+    for lines in cut_batches(decode(blocks, PurePath(where), reading), where, LONGEST):
+        for start in range(0, len(lines), AT_ONCE):
+            yield [line.removesuffix("\r") for line in lines[start : start + AT_ONCE]]

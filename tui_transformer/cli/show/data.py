@@ -15,7 +15,7 @@ from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_destination
 from engine.data.known import CORPORA, local_path
 from tui_transformer.cli.commands import CommandGroup, command, examples
-from tui_transformer.cli.options import DataDir, Json, corpus_names
+from tui_transformer.cli.options import DataDir, Encoding, Json, corpus_names, require_encoding
 from tui_transformer.cli.output import (
     is_terminal,
     pad_to_width,
@@ -85,6 +85,7 @@ def show(
             help=tr("A corpus name, a text file, or a path to sentence pairs."), autocompletion=corpus_names
         ),
     ],
+    encoding: Encoding = "auto",
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -100,9 +101,10 @@ def show(
                 known=known,
             )
         )
+    require_encoding(encoding)
     kind = kind_of(name)
     with show_progress(tr("reading {name}", name=name[:80])):
-        corpus = load_corpus(KINDS[kind].corpus_class, DataConfig(corpus=name), data_dir)
+        corpus = load_corpus(KINDS[kind].corpus_class, DataConfig(corpus=name, encoding=encoding), data_dir)
         entry = CORPORA.get(corpus.name)
         found = corpus.describe(entry.licence if entry else "")
     if json:

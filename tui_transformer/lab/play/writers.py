@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine.base.errors import InputError, reason
 from engine.base.language import tr
+from engine.data.framing import beginnings
 from engine.runs.reader import RunReader
 from engine.runs.records import ModelOutput, Sample
 from engine.runs.tail import newest_records, stamp
@@ -40,7 +41,6 @@ ARROWS = (" → ", " => ", "\t")  # between a prompt and its answer
 GAP = re.compile(r"⁇|_{2,}")
 _BARE = re.compile(rf"\s*{MARK}\s*")
 TRIED, LATEST, MOST = 3, 4, 1 << 16  # prompts to try, from so many samples in so many last bytes
-BEGINNING, LETTERS = 16, 3  # most characters of a written line's first words, and fewest letters, as a prompt
 FOLLOWED = 8  # beam width of the search for the likeliest answers
 WHICH = {"self": "", "cross": tr(", cross-attention"), "encoder": tr(", encoder self-attention")}
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
@@ -125,9 +125,11 @@ class ModelWriter(ABC):
     def prompts(self) -> tuple[str, ...]:
         """Return up to three prompts to try: its corpus's examples, and what it was asked while it trained."""
         samples = newest_records(self.reader.path / "samples.jsonl", Sample, LATEST, MOST)[::-1]
-        found = [example.source for example in self.reader.data.examples]
-        found += [row.source for sample in samples for row in sample.translations]
-        found += [*(sample.prompt for sample in samples), *self._more_prompts(samples)]
+        examples = [example.source for example in self.reader.data.examples]
+        rows = [row.source for sample in samples for row in sample.translations]
+        asked = [sample.prompt for sample in samples]
+        found = [*examples, *rows, *asked] if rows else [*asked, *examples]
+        found += self._more_prompts(samples)
         return tuple(islice(filter(self._can_read, dict.fromkeys(found)), TRIED))
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
@@ -252,9 +254,7 @@ class TextWriter(ModelWriter):
         """Yield beginnings of the lines that it wrote itself."""
         if self.continues:
             lines = "\n".join(sample.text for sample in samples).split("\n")[1:]  # the first goes on from its prompt
-            begun = (" ".join(line.split()[:2])[:BEGINNING] for line in lines)
-            yield from (words for words in begun if sum(map(str.isalpha, words)) >= LETTERS)
-            yield from ("The ", "\n")
+            yield from beginnings("\n".join(lines))
 
     def length_warning(self, text: str, settings: Settings) -> str:
         """Warn if the context will fill up, or the source's length differs from training."""

@@ -8,9 +8,11 @@ from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.schema import RunConfig
+from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
+from engine.data.text_files import Reading
 from tui_transformer.studio.shared.engine_thread import FAILURES
 
 LINES, WIDEST = 24, 160  # of the shown text
@@ -31,7 +33,7 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
 
     corpus, kind = config.data.corpus, config.task.corpus
     try:
-        seen = _preview_large(corpus, kind, data_dir)
+        seen = _preview_large(config.data, kind, data_dir)
         if seen is None:
             loaded = load_corpus(KINDS[kind].corpus_class, config.data, data_dir)
             seen = loaded.preview(config.data, config.task.row_name, LINES)
@@ -40,10 +42,11 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     return replace(seen, corpus=corpus, lines=tuple(clean_line(line[:WIDEST]) for line in seen.lines))
 
 
-def _preview_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | None:
+def _preview_large(data: DataConfig, kind: str, data_dir: Path | None) -> CorpusPreview | None:
     """Return the preview of a corpus too large to be read at once; None for other corpora."""
+    corpus = data.corpus
     if kind == "text" and kind_by_name(corpus) is None:
-        source = sources.find_source(corpus)
+        source = sources.find_source(corpus, Reading.of(data))
         if source.approximate_bytes > LARGEST:
             beginning = ""
             for piece in source.pieces(next(iter(source.files))):

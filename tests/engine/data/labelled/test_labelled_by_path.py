@@ -95,7 +95,7 @@ def test_numbers_without_names_are_in_their_order_and_files_may_be_packed(tmp_pa
         ("1,a\n2,b,c\n", "line 2: 3 columns"),
         ("1,a\n2, \n", "line 2: the text is empty"),
         ("1,a\n,b\n", "line 2: the class is empty"),
-        ('1,a\n2,"b"c\n', "line 2: not CSV"),
+        ('1,a\n2,"b"c\n', "line 2: not a CSV row"),
         ("label,text\n", "no rows"),
         ("1,a\n1,b\n1,c\n1,d\n", "1 different classes"),
         ("1,a\n", "too few"),
@@ -195,7 +195,7 @@ def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) ->
         load(tmp_path)
     written(tmp_path / "test.csv", many(3))
     written(tmp_path / "classes.txt", "World\nSports\n")
-    with pytest.raises(InputError, match="2 names, but the rows contain class 3"):
+    with pytest.raises(InputError, match="2 names, of classes 1 to 2, but the rows contain class 3"):
         load(tmp_path)
 
 

@@ -15,9 +15,10 @@ from engine.data.framing import sha256_of_texts
 from engine.data.known import CORPORA, names_of
 from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import parse_segments, parse_tagged, parse_xml_pair
-from engine.data.parallel.lines import NumberedLines, read_lines, split_lines
+from engine.data.parallel.lines import NumberedLines, read_lines, read_text, split_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.table import parse_pairs_and_languages, unquote
+from engine.data.parallel.table import parse_pairs_and_languages
+from engine.data.tables import parse_delimited, read_delimited, unquote
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
@@ -25,7 +26,11 @@ SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_catego
 
 
 def read_xml(source: Path, target: Path) -> Pairs:
-    return parse_xml_pair(*((path.read_bytes(), str(path)) for path in (source, target)))
+    return parse_xml_pair(*(read_text(path) for path in (source, target)))
+
+
+def rows(lines: list[str]) -> tuple[Pairs, tuple[str, ...]]:
+    return parse_pairs_and_languages(parse_delimited(iter(lines), "x", delimiter="\t"), "x")
 
 
 def write(folder: Path, **files: str) -> None:
@@ -40,18 +45,18 @@ def numbered(language: str, count: int) -> str:
 
 @given(st.lists(SENTENCE, min_size=1))
 def test_lines_come_back_as_they_were_written(sentences: list[str]) -> None:
-    raw = "\n".join(sentences).encode()
-    assert split_lines(raw, "x").lines == split_lines(raw + b"\n", "x").lines == sentences
-    assert split_lines("\r\n".join([*sentences, ""]).encode(), "x").lines == sentences
+    raw = "\n".join(sentences)
+    assert split_lines(raw, "x").lines == split_lines(raw + "\n", "x").lines == sentences
+    assert split_lines("\r\n".join([*sentences, ""]), "x").lines == sentences
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
     sentence = "one\u2028two\u0085three\x0bfour\x0cfive\x1csix\rseven"
-    assert split_lines(f"  {sentence} \n".encode(), "x").lines == [f"  {sentence} "]
+    assert split_lines(f"  {sentence} \n", "x").lines == [f"  {sentence} "]
 
 
 def test_composed_and_decomposed_letters_stay_as_they_are() -> None:
-    assert split_lines("é\ne\u0301\nﬁ\u00a0\n".encode(), "x").lines == ["é", "e\u0301", "ﬁ\u00a0"]
+    assert split_lines("é\ne\u0301\nﬁ\u00a0\n", "x").lines == ["é", "e\u0301", "ﬁ\u00a0"]
 
 
 @given(st.lists(SENTENCE, min_size=1, max_size=5), st.lists(SENTENCE, min_size=1, max_size=5))
@@ -59,9 +64,8 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     pairs = list(zip(ones, others, strict=False))
     if any(unquote(cell) != cell for pair in pairs for cell in pair) or all(a == b for a, b in pairs):
         return
-    found, _ = parse_pairs_and_languages(
-        NumberedLines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b")
-    )
+    lines = iter(["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)])
+    found, _ = parse_pairs_and_languages(parse_delimited(lines, "x", delimiter="\t"), "x", ("a", "b"))
     assert list(zip(found.sources, found.targets, strict=True)) == pairs
 
 
@@ -79,7 +83,7 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     ],
 )
 def test_a_header_is_known_by_its_headings(first: str, languages: tuple[str, str], pairs: int) -> None:
-    found, known = parse_pairs_and_languages(NumberedLines("x", [first, "Run!\tLauf!"]))
+    found, known = rows([first, "Run!\tLauf!"])
     assert known == languages and len(found) == pairs
 
 
@@ -103,10 +107,12 @@ def test_only_cells_that_a_csv_writer_quoted_are_unquoted(cell: str, text: str) 
 
 def test_columns_are_found_by_name_and_by_number(tmp_path) -> None:
     write(tmp_path, p__tsv="id\tDeutsch\tEnglisch\n1\tHallo\tHi\n2\tGeh\tGo\n")
-    lines = read_lines(tmp_path / "p.tsv")
-    by_name, _ = parse_pairs_and_languages(lines, ("Englisch", "Deutsch"))
+    lines = list(read_delimited(tmp_path / "p.tsv", delimiter="\t"))
+    by_name, _ = parse_pairs_and_languages(lines, "p.tsv", ("Englisch", "Deutsch"))
     assert by_name == Pairs(("Hi", "Go"), ("Hallo", "Geh"))
-    assert parse_pairs_and_languages(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
+    assert parse_pairs_and_languages(lines, "p.tsv", (3, 2))[0] == Pairs(
+        ("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh")
+    )
 
 
 TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewer>\n{}\n</doc>\n"
@@ -127,7 +133,7 @@ def test_the_sentences_of_xml_are_joined_by_their_ids(tmp_path) -> None:
 
 
 def test_deeply_nested_xml_needs_no_stack() -> None:
-    raw = ("<a>" * 200_000 + "<doc docid='1'><seg id='1'>x</seg></doc>" + "</a>" * 200_000).encode()
+    raw = "<a>" * 200_000 + "<doc docid='1'><seg id='1'>x</seg></doc>" + "</a>" * 200_000
     assert parse_segments(raw, "x") == {("1", "1"): "x"}
 
 

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from engine.base.errors import InputError
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
 from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all
@@ -66,6 +68,8 @@ def test_a_prompt_that_the_model_cannot_read_is_not_offered(runs, tmp_path) -> N
     shutil.copytree(runs / "decoder", run)
     written = {"step": 1, "prompt": "你", "text": "\n你 你你\nthe gate is"}
     (run / "samples.jsonl").write_text(f"{json.dumps(written)}\n")
+    data = json.loads((run / "data.json").read_text())
+    (run / "data.json").write_text(json.dumps(data | {"examples": [{"source": "你你", "from": "held out"}]}))
     assert writer(tmp_path, "decoder").prompts()[0] == "the gate"
 
 
@@ -176,3 +180,10 @@ def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> No
     assert "in layer 3, global" in far.rule
     with pytest.raises(InputError, match="has no weights to show"):
         found.attention("the gate", "", 2, 1)
+
+
+def test_what_a_text_decoder_is_offered_is_from_its_held_out_text(runs) -> None:
+    held_out = load_corpus(TextCorpus, RunReader(runs / "decoder").config.data).splits["validation"].text
+    asked, *others = writer(runs, "decoder").prompts()
+    assert others and all(held_out.startswith(one) or f"\n{one}" in held_out for one in (asked, *others))
+    assert "\n" not in others and "The " not in others
