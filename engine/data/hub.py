@@ -10,14 +10,20 @@ go into hub/OWNER/NAME/COMMIT under a data folder, beside a list of what was fet
 
 import hashlib
 import json
+import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from engine.base.cache_folder import try_write_atomically
+from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, reason, write_error
 from engine.base.language import tr
@@ -34,6 +40,9 @@ NAME_PATTERN = re.compile(
 MAIN = "main"
 MOST_LISTED = 1 << 24  # bytes of a list of files
 TOKEN_VARIABLE = "HF_TOKEN"
+PATIENCE = 300.0  # seconds to wait for a list of files, and for each file in addition to its bytes
+SLOWEST = 10_000  # bytes a second; the library itself waits for ever for a server that sends a byte now and then
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -133,14 +142,17 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
             tr("{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'", corpus=wanted.uri)
         ) from None
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
-    if endpoint is not None and not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", endpoint):
+    if endpoint is not None and not _is_allowed_endpoint(endpoint):
+        shown = endpoint.rpartition("@")[2][:80]  # before it may be a password
         raise InputError(
-            tr("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=endpoint[:80])
+            tr("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=shown)
         )
     disable_progress_bars()
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL + 1)  # what goes wrong is said below, in one line
     api = HfApi(endpoint=endpoint, token=os.environ.get(TOKEN_VARIABLE) or None)
     try:
-        info = api.dataset_info(wanted.repository, revision=wanted.revision, files_metadata=True)
+        ask = partial(api.dataset_info, wanted.repository, revision=wanted.revision, files_metadata=True)
+        info = _call_within(PATIENCE, ask)
         listing = {one.rfilename: one for one in info.siblings or ()}
         commit, files = str(info.sha), choose_corpus_files(wanted, [name for name in listing if _is_safe_path(name)])
         if not _is_safe_path(commit):
@@ -149,15 +161,15 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
         total, done = sum(listing[file].size or 0 for file in files), 0
         progress = Progress(tr("fetching {corpus}", corpus=wanted.uri), total)
         for file in files:
-            expected = getattr(listing[file].lfs, "sha256", None)
             path = place / file
-            if not (path.is_file() and path.stat().st_size == listing[file].size):
+            if not _is_as_listed(path, listing[file]):
                 progress.update(done)
-                api.hf_hub_download(
-                    wanted.repository, file, repo_type="dataset", revision=commit, local_dir=place, force_download=False
-                )
-                if expected is not None and sha256_of(path) != expected:
-                    path.unlink()
+                path.unlink(missing_ok=True)
+                get = partial(api.hf_hub_download, repo_type="dataset", revision=commit, local_dir=place)
+                size = listing[file].size or 0
+                _call_within(PATIENCE + size / SLOWEST, partial(get, wanted.repository, file))
+                if not _is_as_listed(path, listing[file]):
+                    path.unlink(missing_ok=True)
                     problem = tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file)
                     raise InputError(problem)
             done += listing[file].size or 0
@@ -177,8 +189,48 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
     return FetchedFiles(place, commit, tuple(files))
 
 
+def _is_allowed_endpoint(address: str) -> bool:
+    """Whether an address is https, or of this machine, and has no user name, which could look like another host."""
+    try:
+        parts = urlsplit(address)
+        local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+        return "@" not in parts.netloc and bool(parts.hostname) and (local or parts.scheme == "https")
+    except ValueError:
+        return False
+
+
+def _call_within(seconds: float, call: Callable[[], Found]) -> Found:
+    """Return what a call returns, or raise TimeoutError and leave it to its thread, which ends with the process."""
+    answer: Future[Found] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        raise TimeoutError(tr("no complete answer after {seconds:,.0f} s", seconds=seconds)) from None
+
+
+def _is_as_listed(path: Path, listed: Any) -> bool:
+    """Return whether a file has the size that the Hub lists, and the SHA-256 or, of a small one, git's SHA-1."""
+    if not path.is_file() or listed.size not in (None, size := path.stat().st_size):
+        return False
+    if listed.lfs is not None:
+        return bool(sha256_of(path) == listed.lfs.sha256)
+    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        return listed.blob_id is None or hashlib.file_digest(file, lambda: digest).hexdigest() == listed.blob_id
+
+
 def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
+    if type(error).__module__ in ("builtins", "json.decoder") and not isinstance(error, OSError | UnicodeEncodeError):
+        why = tr("the answers are not those of a hub")  # the library stumbled over them
     problem = tr(
         "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not public",
         corpus=wanted.uri,
@@ -225,6 +277,6 @@ def _has_only_standard_folders(path: PurePosixPath) -> bool:
 
 
 def _is_safe_path(name: str) -> bool:
-    """Return whether a path from elsewhere stays in its folder."""
-    parts: list[Any] = name.split("/")
-    return "\\" not in name and ":" not in name and not any(part in ("", ".", "..") for part in parts)
+    """Return whether a path from elsewhere stays in its folder, and can be shown as it is."""
+    shown, parts = clean_line(name) == name, name.split("/")
+    return shown and "\\" not in name and ":" not in name and not any(part in ("", ".", "..") for part in parts)

@@ -35,13 +35,20 @@ FILES = {
 
 
 class Hub:
-    """What the library asks of the Hub; `damaged` files come with bytes other than those announced."""
+    """What the library asks of the Hub.
+
+    `damaged` files come with bytes other than those announced, by as many as `longer`; `plain` ones are listed by git's
+    hash alone; the first `cut` come short. `odd` is said in place of the list. What is asked for by a path in `drips`
+    comes byte by byte until the test ends, or not at all.
+    """
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files, self.asked, self.damaged = files, [], set[str]()
+        self.plain, self.longer, self.odd, self.cut = set[str](), 0, b"", 0
+        self.drips, self.ended = dict[str, bool](), threading.Event()  # path -> whether anything comes
         self.tokens: list[tuple[str, str | None]] = []  # that came with a path
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -62,26 +69,48 @@ class Hub:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 if self.command == "GET":
-                    self.wfile.write(body)
+                    short = hub.cut > 0 and "ETag" in headers
+                    hub.cut -= short
+                    self.wfile.write(body[: len(body) // 2 if short else None])
+                    self.close_connection = True
 
             def do_GET(self) -> None:
                 path = unquote(self.path.partition("?")[0])
                 hub.asked.append(path)
                 hub.tokens.append((path, self.headers.get("Authorization")))
-                if path in (f"/api/datasets/some/stories/revision/{name}" for name in ("main", "v1", COMMIT)):
-                    files = [{"rfilename": name, "size": len(raw), **hub.lfs(raw)} for name, raw in hub.files.items()]
+                if self.command == "GET" and hub.slow(path):
+                    self.drip(hub.slow(path)[0])
+                elif hub.odd and path.startswith("/api"):
+                    self.answer(200, hub.odd, Content_Type="application/json")
+                elif path in (f"/api/datasets/some/stories/revision/{name}" for name in ("main", "v1", COMMIT)):
+                    files = [{"rfilename": name, "size": len(raw), **hub.hash(name)} for name, raw in hub.files.items()]
                     body = json.dumps({"id": "some/stories", "sha": COMMIT, "siblings": files}).encode()
                     self.answer(200, body, Content_Type="application/json")
                 elif (name := path.removeprefix(f"/datasets/some/stories/resolve/{COMMIT}/")) in hub.files:
                     raw = hub.files[name]
-                    raw = raw[:-1] + b"#" if name in hub.damaged else raw
+                    raw = raw[:-1] + b"#" * (1 + hub.longer) if name in hub.damaged else raw
                     self.answer(200, raw, ETag=f'"{hashlib.sha256(raw).hexdigest()}"', X_Repo_Commit=COMMIT)
                 else:
                     self.answer(404, b"{}", X_Error_Code="RepoNotFound", X_Error_Message="Repository not found")
 
+            def drip(self, anything: bool) -> None:
+                if anything:
+                    self.send_response(200)
+                    self.send_header("Content-Length", "1000000")
+                    self.end_headers()
+                while not hub.ended.wait(0.05):
+                    if anything:
+                        self.wfile.write(b" ")
+
         return Handler
 
-    def lfs(self, raw: bytes) -> dict[str, object]:
+    def slow(self, path: str) -> list[bool]:
+        return [anything for end, anything in self.drips.items() if path.endswith(end)]
+
+    def hash(self, name: str) -> dict[str, object]:
+        raw = self.files[name]
+        if name in self.plain:
+            return {"blobId": hashlib.sha1(b"blob %d\0" % len(raw) + raw).hexdigest()}
         return {"lfs": {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest(), "pointerSize": 100}}
 
 
@@ -95,6 +124,7 @@ def served(monkeypatch, tmp_path) -> Iterator[Hub]:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     yield found
+    found.ended.set()
     found.server.shutdown()
 
 
@@ -145,12 +175,72 @@ def test_a_token_is_sent_to_the_mirror(served, tmp_path, monkeypatch) -> None:
     assert asked == {"Bearer hf_secret"}  # the library asks its first question of a process, about itself, without
 
 
-def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
-    served.damaged.add("other/a.jsonl")
+@pytest.mark.parametrize("longer", [0, 5])
+@pytest.mark.parametrize("plain", [False, True], ids=["by SHA-256", "by git's hash"])
+def test_a_damaged_file_is_not_kept(served, tmp_path, capfd, plain: bool, longer: int) -> None:
+    name = "other/a.jsonl"
+    served.plain |= {name} if plain else set()
     wanted = hub.parse("hf:some/stories/other")
+    first = hub.fetch(wanted, tmp_path)
+    served.damaged.add(name)
+    served.longer = longer
+    (first.folder / name).write_bytes(b"#" * len(FILES[name]))  # of the same length: it is fetched again
     with pytest.raises(InputError, match=r"other/a\.jsonl was damaged in transit"):
         hub.fetch(wanted, tmp_path)
     assert hub.find_fetched(wanted, [tmp_path]) is None and not list(tmp_path.rglob("a.jsonl"))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_fetch_that_is_resumed_prints_nothing_of_the_library(served, tmp_path, capfd, monkeypatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    served.cut = 3
+    assert len(hub.fetch(hub.parse("hf:some/stories"), tmp_path).files) == 3
+    assert capfd.readouterr() == ("", "") and sum("resolve" in path for path in served.asked) > 6
+
+
+def test_a_file_listed_without_size_and_hash_is_kept(served, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(served, "hash", lambda name: {"size": None})
+    assert hub.fetch(hub.parse("hf:some/stories/other"), tmp_path).files == ("other/a.jsonl",)
+
+
+def test_names_that_would_not_be_shown_as_they_are_are_left_out(served, tmp_path) -> None:
+    odd = ("a\x1b[2J.jsonl", "a\nb.jsonl", "a\u202eb.jsonl", "a\x9bb.jsonl", "a\tb.jsonl", "../c.jsonl")
+    served.files = {"data/a b.jsonl": rows("a"), **{name: rows(name) for name in odd}}
+    assert hub.fetch(hub.parse("hf:some/stories"), tmp_path).files == ("data/a b.jsonl",)
+    assert {path.name for path in tmp_path.rglob("*.jsonl")} == {"a b.jsonl"}
+
+
+ODD = {
+    "no list": b"[]",
+    "no object": b"7",
+    "nothing": b"null",
+    "no JSON": b"<html>\x1b[2J</html>",
+    "wrong names": json.dumps({"id": "a", "sha": COMMIT, "siblings": [{"rfilename": 7}]}).encode(),
+    "wrong sizes": json.dumps({"id": "a", "sha": COMMIT, "siblings": [{"rfilename": "a.txt", "size": "1"}]}).encode(),
+    "wrong hashes": json.dumps({"id": "a", "sha": COMMIT, "siblings": [{"rfilename": "a.txt", "lfs": 7}]}).encode(),
+    "wrong files": json.dumps({"id": "a", "sha": COMMIT, "siblings": 7}).encode(),
+    "wrong commit": json.dumps({"id": "a", "sha": "../..", "siblings": [{"rfilename": "a.txt"}]}).encode(),
+    "endless numbers": b"1" * 10_000,
+    "endless depth": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_answers_that_are_not_those_of_a_hub_are_one_line(served, tmp_path, capfd, odd: str) -> None:
+    served.odd = ODD[odd]
+    with pytest.raises(InputError, match=r"cannot be fetched \(the answers are not those of a hub\); set HF_ENDPOINT"):
+        hub.fetch(hub.parse("hf:some/stories"), tmp_path)
+    assert capfd.readouterr().err == "" and not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("anything", [True, False], ids=["dripping", "silent"])
+@pytest.mark.parametrize("where", ["revision/main", "other/a.jsonl"])
+def test_a_slow_server_is_not_waited_for(served, tmp_path, monkeypatch, where: str, anything: bool) -> None:
+    monkeypatch.setattr(hub, "PATIENCE", 0.5)
+    served.drips[where] = anything
+    with pytest.raises(InputError, match=r"cannot be fetched \(no complete answer after \d s\)"):
+        hub.fetch(hub.parse("hf:some/stories/other"), tmp_path)
+    assert not list(tmp_path.rglob("a.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -175,10 +265,31 @@ def test_several_folders_are_named(served, tmp_path) -> None:
     assert len(hub.fetch(hub.parse("hf:some/stories"), tmp_path).files) == 2
 
 
-def test_only_https_mirrors_are_asked(served, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://example.org")
-    with pytest.raises(InputError, match="must be an https address"):
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://example.org",
+        "http://localhost:x@example.org/",
+        "http://127.0.0.1@example.org",
+        "http://localhost.example.org/",
+        "http://localhost\\@example.org",
+        "https://name:secret@example.org/",
+        "https:///",
+        "https://[::1",
+        "ftp://localhost",
+        "localhost",
+    ],
+)
+def test_only_https_mirrors_are_asked(served, tmp_path, monkeypatch, address: str) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    with pytest.raises(InputError, match="must be an https address") as refused:
         hub.fetch(hub.parse("hf:some/stories"), tmp_path)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["https://a.org", "https://a.org:8/b", "http://localhost:8", "http://[::1]:8/"])
+def test_mirrors_that_are_asked(address: str) -> None:
+    assert hub._is_allowed_endpoint(address)
 
 
 def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch) -> None:
