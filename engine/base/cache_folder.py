@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -36,19 +36,14 @@ def cache_folder() -> Path:
 
 def try_write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Put a file in place atomically. A full disk or missing permission is not an error."""
-    staged: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as file:
-            staged = Path(file.name)
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
-        staged = None
-    except OSError:
-        pass
-    finally:
-        if staged is not None:
-            with contextlib.suppress(OSError):
-                staged.unlink()
+    staged = path.with_name(f".{secrets.token_hex(8)}.new")
+    with contextlib.suppress(OSError):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with staged.open("xb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ and if a shard is damaged, only it and those after it are made again.
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from engine.base.errors import write_error
 from engine.base.language import tr
+from engine.base.plain_files import open_regular_file
 from engine.base.progress import Progress
 from engine.data.cache import BLOCK, cache_entry_path
 from engine.data.tokenizers.protocol import Tokenizer
@@ -131,8 +131,8 @@ def _encode(
     parts = encodable_parts(text.pieces(done), tokenizer)
     while done < text.length:
         begun, digest = done, hashlib.sha256()
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=STAGED, delete=False) as file:
-            staged = Path(file.name)
+        staged = folder / f"{len(found):05}{STAGED}"  # nobody else makes it: the folder is locked
+        with staged.open("xb") as file:
             try:
                 while done < text.length and done - begun < most:
                     part = next(parts)
@@ -178,7 +178,9 @@ def _intact_shards(folder: Path, length: int, dtype: np.dtype[Any]) -> list[Path
 
 def _is_whole(path: Path, dtype: np.dtype[Any]) -> bool:
     digest = hashlib.sha256()
-    with path.open("rb") as file:  # not mapped: a disk that fails is an error
+    if not path.is_file():
+        return False
+    with open_regular_file(path) as file:  # not mapped: a disk that fails is an error
         left = os.fstat(file.fileno()).st_size - DIGEST
         if left <= 0 or left % dtype.itemsize:
             return False

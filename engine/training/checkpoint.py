@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -176,7 +177,6 @@ def _write(
         manifest["settings_sha256"] = _settings_sha256(provenance.settings)
         write_atomic(staged / MANIFEST, _manifest_text(manifest))
         for path in staged.iterdir():
-            path.chmod(0o664)
             sync_file(path)
         sync_folder(staged)
     except OSError:
@@ -423,8 +423,11 @@ def _sha256(path: Path) -> str:
 
 def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
     """Write tensors; a full or broken disk raises OSError, unlike with safetensors."""
+    path.touch()
+    mode = stat.S_IMODE(path.stat().st_mode)  # by umask; safetensors would let only the owner read it
     try:
         save_file(dict(values), path)
+        path.chmod(mode)
     except SafetensorError as error:
         number = re.search(r"os error (\d+)", str(error))
         if number is None:

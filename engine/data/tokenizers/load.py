@@ -152,7 +152,7 @@ def _read(path: Path, parser: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
             raise ValueError(tr("too many tokens for a tokenizer"))
         text = raw.decode("utf-8")
         return parser(text if path.name in MERGES else json.loads(text))
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         problem = tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
         raise InputError(problem) from None
     except (OSError, ValueError, RecursionError, InputError) as error:

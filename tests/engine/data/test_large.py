@@ -249,6 +249,19 @@ def test_a_damaged_shard_is_made_again_and_those_before_it_are_not(tmp_path, sma
         assert (folder_of(tmp_path) / names[0]).stat().st_mtime_ns == first
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_in_place_of_a_shard_is_replaced_without_waiting(tmp_path, small) -> None:
+    text = text_of(30_000)
+    tokenizer = tokenizer_of("characters", text)
+    split = load_corpus(TextCorpus, DataConfig(corpus=str(written(tmp_path, text)))).splits["train"]
+    whole, kept = split.tokens(tokenizer)[:], shards_in(tmp_path)
+    first = folder_of(tmp_path) / min(kept)
+    first.unlink()
+    os.mkfifo(first)
+    os.mkfifo(folder_of(tmp_path) / "00000.new")
+    assert (split.tokens(tokenizer)[:] == whole).all() and shards_in(tmp_path) == kept
+
+
 def test_a_text_that_changed_is_looked_through_again(tmp_path, small) -> None:
     text = text_of(9000)
     path = written(tmp_path, text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.base.errors import InputError
@@ -17,6 +17,7 @@ from engine.data.tokenizers import (
     Tokenizer,
     WordTokenizer,
     cached_bpe,
+    read_any_tokenizer,
     read_tokenizer,
 )
 
@@ -126,6 +127,21 @@ def test_no_json_at_all_gets_past_an_input_error(tmp_path_factory, kind: str, on
     path = saved(tmp_path_factory.getbasetemp(), json.dumps(data))
     with suppress(InputError):
         read_tokenizer(path)
+
+
+FOREIGN = {"model": {"type": "BPE", "merges": ["a b"]}, "pre_tokenizer": {"type": "ByteLevel"}, "added_tokens": []}
+TABLES = st.dictionaries(st.sampled_from(["type", "merges", "content", "use_regex"]), JSON)
+
+
+@given(st.sampled_from([*FOREIGN, "normalizer"]), JSON | TABLES | st.lists(JSON | TABLES, max_size=2))
+@example("model", [1])
+@example("pre_tokenizer", [1])
+@example("added_tokens", [1])
+@example("model", {"type": "BPE", "merges": [1]})
+def test_no_file_of_another_library_gets_past_an_input_error(tmp_path_factory, part: str, other: object) -> None:
+    path = saved(tmp_path_factory.getbasetemp(), json.dumps(FOREIGN | {part: other}))
+    with suppress(InputError):
+        read_any_tokenizer(path)
 
 
 def test_a_missing_file_and_a_huge_one_are_refused(tmp_path, monkeypatch) -> None:
