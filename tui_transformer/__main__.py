@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from engine.base.command_line import PROGRAM
 from engine.base.language import tr
+from engine.base.starter import end_with_starter
 from tui_transformer import languages
 
 
@@ -33,6 +34,7 @@ def _open_streams() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return its exit code (see `ExitCode`)."""
     _open_streams()
+    end_with_starter()
     gc.set_threshold(200_000, 10, 10)  # importing makes no garbage: a search each 700 objects takes 30 ms of `watch`
     for name in ("COLUMNS", "LINES"):  # libraries would stumble over an invalid size
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):

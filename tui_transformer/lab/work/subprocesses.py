@@ -1,6 +1,6 @@
 """Run `ablate` for a study and `data fetch` for a corpus, each in its own process.
 
-A measuring process is killed when nobody waits for it any more; a training one continues.
+A measuring process is killed when nobody waits for it any more, and ends with this one; a training one continues.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from engine.base.command_line import command_line
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import tr
 from engine.base.recorded_text import told
+from engine.base.starter import STARTER_VARIABLE
 from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.plan import Plan
 from tui_transformer.lab.work.record import SUFFIX
@@ -45,9 +46,11 @@ async def run_process(
     Cancelling this kills the process and its children, unless it `stays`. `hears` gets each line of its error stream.
     """
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    environment = os.environ | ({} if survives_cancellation else {STARTER_VARIABLE: "1"})
+    stdin = nothing if survives_cancellation else pipe  # held open until this process ends
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *command, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True, limit=MOST
+            *command, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=True, limit=MOST, env=environment
         )
     )
     try:

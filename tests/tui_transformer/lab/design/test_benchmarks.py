@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 import psutil
 import pytest
 
 from engine.base.errors import InputError
-from tests.waiting import until
+from tests.waiting import until, wait_for
 from tui_transformer.lab.design.benchmarks import Benchmarks, run_check
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.formatting import memory, rough_duration
@@ -57,6 +59,44 @@ async def test_who_no_longer_waits_leaves_no_process() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
+
+
+STUDIO = """
+import asyncio, sys
+from tui_transformer.lab.work.subprocesses import run_process
+asyncio.run(run_process([sys.executable, "-c", sys.argv[1]], survives_cancellation=sys.argv[2] == "survives"))
+"""
+MEASURING = """
+import subprocess, sys, time
+import tui_transformer.__main__ as program
+program.languages.apply_language_option = lambda words: (
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]), time.sleep(3600)
+)
+program.main([])
+"""
+
+
+@pytest.mark.parametrize("survives", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_what_measures_ends_with_who_started_it_however_that_ends(number: signal.Signals, survives: bool) -> None:
+    words = [sys.executable, "-c", STUDIO, MEASURING, "survives" if survives else "ends"]
+    studio = psutil.Popen(words, start_new_session=True)
+    started: list[psutil.Process] = []
+    try:
+        started = wait_for(
+            lambda: found if len(found := studio.children(recursive=True)) == 2 else None, "a process and its child"
+        )
+        studio.send_signal(number)
+        studio.wait()
+        gone = lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in started)
+        if survives:
+            assert not gone()
+        else:
+            wait_for(gone, "their end")
+    finally:
+        for one in (studio, *started):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch) -> None:
