@@ -1,6 +1,7 @@
 """The private parts of libraries that the program uses are there and do what it needs of them."""
 
 import ast
+import asyncio
 import re
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import pytest
 import torch
 from textual.app import App
 from textual.command import CommandPalette
-from textual.screen import Screen
+from textual.css.query import NoMatches
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Label
+from textual.worker import WorkerFailed
 from torch import nn
 from typer import Typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
 from engine.model import torch_private
+from tests.waiting import until
 from tui_transformer.cli import typer_private
 from tui_transformer.studio.shared import textual_private
 
@@ -147,7 +151,7 @@ async def test_textual_runs_what_was_put_off() -> None:
 
 
 async def test_textual_closes_a_palette_that_is_still_searching() -> None:
-    app = App[None]()
+    app = textual_private.KeyBindings()
     async with app.run_test() as pilot:
         palette = textual_private.SafeCommandPalette()
         app.push_screen(palette)
@@ -157,6 +161,58 @@ async def test_textual_closes_a_palette_that_is_still_searching() -> None:
         assert not isinstance(app.screen, CommandPalette)
     for name in ("_watch__list_visible", "_watch__show_busy", "_action_escape", "_stop_no_matches_countdown"):
         assert callable(getattr(CommandPalette, name))
+
+
+class Closing(ModalScreen[None]):
+    """Looks for a part while it is being closed, or in an app that is."""
+
+    def __init__(self, *, dismissed: bool) -> None:
+        super().__init__()
+        self.dismissed, self.looked = dismissed, False
+
+    def compose(self):
+        yield Label("a part")
+
+    def on_mount(self) -> None:
+        if self.dismissed:
+            self.run_worker(self.look())
+        else:
+            self.looked = True
+            self.query_one(Label)
+
+    async def look(self) -> None:
+        self.dismiss()
+        while self.query(Label):
+            await asyncio.sleep(0)
+        self.looked = True
+        self.query_one(Label)
+
+
+@pytest.mark.parametrize("dismissed", [True, False], ids=["screen", "app"])
+@pytest.mark.parametrize("kind", [App, textual_private.KeyBindings])
+async def test_textual_does_not_crash_where_a_part_is_missing_from_what_is_closed(kind, dismissed: bool) -> None:
+    app, page, failed = kind(), Closing(dismissed=dismissed), None
+    try:
+        async with app.run_test() as pilot:
+            if not dismissed:
+                app.exit()
+            app.push_screen(page)
+            await until(lambda: page.looked, "a look")
+            if dismissed:
+                await pilot.pause()
+    except (NoMatches, WorkerFailed) as error:
+        failed = error
+    assert (failed is not None) == (kind is App)  # if this fails for App, Textual is mended, and ours can go
+
+
+async def test_a_part_that_is_missing_elsewhere_is_a_crash() -> None:
+    class Broken(textual_private.KeyBindings):
+        def on_mount(self) -> None:
+            self.query_one(Label)
+
+    with pytest.raises(NoMatches):
+        async with Broken().run_test():
+            pass
 
 
 async def test_textual_runs_bindings_when_the_app_decides() -> None:

@@ -313,6 +313,8 @@ class Studio(TypingOrderApp):
     async def on_event(self, event: Event) -> None:
         """Add the missing panes before any input is handled; clean pasted text, which is untrusted."""
         if isinstance(event, InputEvent | Paste):
+            if self._leaving:  # there may be hundreds
+                return
             await self._add_other_panes()
         if isinstance(event, Paste):
             event.text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -376,7 +378,7 @@ class Studio(TypingOrderApp):
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             words = tr("find a command, run, preset, study or setting · esc: close")
-            self.push_screen(SafeCommandPalette(placeholder=words, id="--command-palette"))
+            self.push_screen(SafeCommandPalette(placeholder=words))
 
     def action_settings(self, at: str = "") -> None:
         from tui_transformer.studio.settings_page import SettingsPage

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from textual.command import CommandPalette
 from textual.events import Key
 from textual.keys import _character_to_key
 from textual.widgets import ContentSwitcher, Input
 
 from engine.base.errors import InputError
+from tests import waiting
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import said, shown, until
@@ -128,6 +130,32 @@ async def test_a_key_that_does_nothing_in_a_pane_does_nothing_in_the_pane_of_the
         typed(app, "e", "1", "down")
         await until(pilot, lambda: app.key_count == 4)
         assert pane_of(app) == "design" and len(app.screen_stack) == 1
+
+
+async def test_a_palette_opens_while_another_is_being_closed(design) -> None:
+    async with design.run_test() as pilot:
+        for _ in range(3):
+            design.action_command_palette()
+            design.pop_screen()
+        design.action_command_palette()
+        await pilot.pause()
+        assert isinstance(design.screen, CommandPalette) and len(design.screen_stack) == 2
+
+
+async def test_keys_that_come_while_it_ends_are_dropped(design, monkeypatch) -> None:
+    saved, dropped = threading.Event(), asyncio.Event()
+    monkeypatch.setattr(design.launches, "hand_over", saved.wait)
+    monkeypatch.setattr(design, "exit", lambda: None)
+    async with design.run_test():
+        ending = asyncio.ensure_future(design._quit_without_asking())
+        await waiting.until(lambda: design._leaving, "its end to begin")
+        before = design.key_count
+        typed(design, *["down", "question_mark", "escape"] * 100)
+        design.call_later(dropped.set)
+        await dropped.wait()
+        saved.set()
+        await ending
+        assert design.key_count == before and len(design.screen_stack) == 1
 
 
 @pytest.mark.parametrize("key", ["alt+2", "ctrl+pagedown"])

@@ -4,9 +4,13 @@ from collections.abc import Awaitable
 from typing import Any
 
 from textual import _ansi_sequences
+from textual._context import active_message_pump
 from textual.app import App
 from textual.command import CommandList, CommandPalette
+from textual.css.query import NoMatches
+from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.worker import WorkerFailed, get_current_worker
 
 
 def register_sequence(sequence: str, *keys: object) -> None:
@@ -61,7 +65,20 @@ class SafeCommandPalette(CommandPalette):
 
 
 class KeyBindings(App[None]):
-    """An app that can decide which bound keys run, and when; Textual only offers the bindings themselves."""
+    """An app that can decide which bound keys run, and when; Textual only offers the bindings themselves.
+
+    And it does not crash if something that is being closed looks for a part or a style that it no longer has, or
+    never got.
+    """
+
+    def _handle_exception(self, error: Exception) -> None:
+        cause: BaseException = error
+        looks: MessagePump = active_message_pump.get(self)
+        if isinstance(error, WorkerFailed):
+            cause, looks = error.error, get_current_worker().node
+        gone = self._exit or looks._closing or looks._closed or getattr(looks, "_pruning", False)
+        if not (gone and isinstance(cause, NoMatches | KeyError)):
+            super()._handle_exception(error)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         return await self.run_binding(key, priority=priority)
