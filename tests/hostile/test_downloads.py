@@ -188,7 +188,7 @@ def mangled(count: int) -> None:
     """So many damaged archives, each of which is read or refused in one line."""
     draw = random.Random(count)
     folder = Path(os.environ["TUI_TRANSFORMER_CACHE"]) / "mangled"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for packed in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         with zipfile.ZipFile(folder / "whole.zip", "w", packed) as archive:
             archive.writestr("dé/a", CONTENT[:3000])
