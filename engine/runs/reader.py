@@ -148,11 +148,6 @@ class RunReader:
         return bool(probed) and all(verdict == OK for verdict in probed)
 
     @property
-    def has_checked_score(self) -> bool:
-        last = self.summary.last
-        return bool(self.verdicts) and last is not None and last.loss is not None
-
-    @property
     def badges(self) -> dict[str, str]:
         """What is wrong with this run's scores: badge → why. A leak stays for good, other alarms until they clear."""
         return badges_of(self.verdicts)

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from engine.base.errors import reason
 from engine.base.language import tr
+from engine.runs.kept_rows import KeptRows
 from engine.runs.tail import Stamp, stamp
 
 REST_INTERVAL = 2.0  # seconds between checks of runs that neither train nor wait
@@ -34,8 +35,10 @@ class RunsScan(Generic[T]):
         read: Callable[[Path], T],
         moving: Callable[[T], bool],  # whether it may change without its files: its process may die
         broke: Callable[[T, T], bool],  # whether what was read is newly damaged
+        rows: KeptRows[T] | None = None,  # from earlier processes, if only these files matter
     ) -> None:
         self._runs_dir, self._files = runs_dir, (RUN_FILE, *files)
+        self._rows: KeptRows[T] = rows or KeptRows(runs_dir, object, lambda _: False)  # type: ignore[arg-type]
         self._read, self._moving, self._broke = read, moving, broke
         self._kept: dict[Path, _RunEntry[T]] = {}
         self._root: Stamp = None
@@ -52,14 +55,17 @@ class RunsScan(Generic[T]):
         root = stamp(self._runs_dir)
         sweep = self._swept is None or root != self._root or now - self._swept >= REST_INTERVAL
         sweep = sweep or any(path not in self._kept for path in always_check)
+        known = list(self._kept)
         if sweep:
             self._root, self._swept = root, now
             self._add_and_drop_runs()
-        for path, kept in list(self._kept.items()):
+        for path in known:
+            if (kept := self._kept.get(path)) is None:
+                continue
             moving = kept.misses > 0 or self._moving(kept.found)
             if not (sweep or moving or path in always_check):
                 continue
-            stamps = self._stamps(path)
+            stamps = run_stamps(path, self._files)
             if stamps[0] is None:  # deleted since the folder was listed
                 del self._kept[path]
             elif moving or stamps != kept.stamps:
@@ -67,15 +73,18 @@ class RunsScan(Generic[T]):
                 kept.misses = kept.misses + 1 if self._broke(found, kept.found) else 0
                 if not 0 < kept.misses < MAX_MISSES:
                     kept.misses, kept.stamps = 0, stamps
+                    self._rows.add(path, stamps, found)
                     kept.found = kept.found if found == kept.found else found
+        if sweep:
+            self._rows.save()
         return sweep
 
     def _add_and_drop_runs(self) -> None:
         paths: set[Path] = set()
         self.problem = ""
         try:
-            with os.scandir(self._runs_dir) as found:
-                paths = {self._runs_dir / entry.name for entry in found if not entry.name.startswith(".")}
+            with os.scandir(self._runs_dir) as listed:
+                paths = {self._runs_dir / entry.name for entry in listed if not entry.name.startswith(".")}
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -83,11 +92,18 @@ class RunsScan(Generic[T]):
         for path in self._kept.keys() - paths:
             del self._kept[path]
         for path in paths - self._kept.keys():
-            if stamp(path / RUN_FILE) is not None:
-                stamps = self._stamps(path)
-                self._kept[path] = _RunEntry(self._read(path), stamps)
+            stamps = run_stamps(path, self._files)
+            if stamps[0] is None:
+                continue
+            found = self._rows.get(path, stamps)
+            if found is None:
+                found = self._read(path)
+                self._rows.add(path, stamps, found)
+            self._kept[path] = _RunEntry(found, stamps)
         unborn = paths - self._kept.keys()
         self.unreadable = sorted(p for p in unborn if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
 
-    def _stamps(self, path: Path) -> tuple[Stamp, ...]:
-        return tuple(stamp(path / name) for name in self._files)
+
+def run_stamps(path: Path, files: Sequence[str]) -> tuple[Stamp, ...]:
+    folder = f"{path}{os.sep}"
+    return tuple([stamp(folder + name) for name in files])  # joining paths would take as long as all the rest

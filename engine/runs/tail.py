@@ -21,17 +21,17 @@ MAX_TRAIN_RECORDS = 4000  # train records a reader needs: more than a terminal's
 THIN_ABOVE_BYTES = 4 << 20  # new bytes beyond which they are thinned, not read whole
 BLOCK = 1 << 18  # bytes read at once: a block stays in the processor's cache while it is searched
 VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.json_line` spells it
-Stamp = tuple[int, int, int] | None
+Stamp = tuple[int, int, int, int] | None
 L = TypeVar("L", Event, Sample, TrainRecord)
 
 
-def stamp(path: Path) -> Stamp:
+def stamp(path: Path | str) -> Stamp:
     """Return a stamp that tells one version of a file from the next; None if it cannot be read."""
     try:
         found = os.stat(path)  # noqa: PTH116  (called thousands of times a second)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    return found.st_mtime_ns, found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def read_end(path: Path, most: int) -> bytes:

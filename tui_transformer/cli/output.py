@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.base.clean import clean, clean_line
@@ -137,19 +138,21 @@ def wrap_text(text: str, width: int) -> list[str]:
     return [*lines[:-1], lines[-1].rstrip()]
 
 
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of equal length to stdout, cleaned, in aligned columns.
+def print_columns(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[int]:
+    """Print rows of equal length to stdout, cleaned, in aligned columns; return their widths, for rows that follow.
 
     On a terminal the last column wraps between words; in a pipe each row is one line.
     """
     cells = [[clean_line(cell) for cell in row] for row in rows]
     widths = [max(width_of(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
+    widths = [max(pair) for pair in zip_longest(least, widths, fillvalue=0)]
     left = sum(widths) + len(GAP) * len(widths)
     room = shutil.get_terminal_size().columns - left if is_terminal(sys.stdout) else 0
     for row in cells:
         lines = wrap_text(row[-1], room) if room >= NARROWEST else [row[-1]]
         head = GAP.join([*(pad_to_width(cell, width) for cell, width in zip(row, widths, strict=False)), ""])
         print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
+    return widths
 
 
 def setting_text(value: object) -> str:

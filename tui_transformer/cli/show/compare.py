@@ -24,6 +24,7 @@ from tui_transformer.cli.output import (
     print_columns,
     print_info,
     print_json,
+    show_progress,
     stdout,
     wrap_text,
 )
@@ -117,7 +118,8 @@ def compare(
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[RunEntry] = named.entries
     if not runs:
-        look = RunsFolder(runs_dir).scan()
+        with show_progress(tr("reading the runs")):
+            look = RunsFolder(runs_dir).scan()
         if look.problem:
             raise InputError(look.problem)
         entries = look.entries

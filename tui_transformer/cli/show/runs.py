@@ -4,6 +4,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated
 
 import typer
@@ -14,16 +15,19 @@ from engine.base.errors import InputError, comma_separated
 from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.runs import manage
-from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader, list_runs, no_runs
+from engine.runs.reader import LOST_AFTER, UNKNOWN, RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import is_terminal, print_columns, print_info, print_json, print_result
-from tui_transformer.lab.records.badges import acknowledged_badges, badge, cell_text, mark_if_seen, worst_first
+from tui_transformer.lab.records.badges import acknowledged_badges, badge, cell_text, mark_if_seen
+from tui_transformer.lab.records.feed import DAMAGED, rows_oldest_first
 from tui_transformer.lab.records.run_files import RunFiles
+from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.seen import parse_warning_names
 
 FROM = tr("from")
 HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
+BLOCK = 200  # lines that are aligned together: the first are there before the last runs are read
 POLL_INTERVAL = 0.2  # seconds between polls
 
 
@@ -31,56 +35,55 @@ POLL_INTERVAL = 0.2  # seconds between polls
 @examples({"runs": tr("List all runs."), "runs --json": tr("List all runs as JSON, for a program.")})
 def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     """List runs with their state, score and any problems."""
-    readers = list_runs(runs_dir)
-    described = [_described(reader) for reader in readers]
-    if json:
-        for record, _ in described:
-            print_json(record)
-        return
-    if not readers:
-        print_info(no_runs(runs_dir))
-        return
-    rows = [HEAD, *(row for _, row in described)]
-    if not any(row[HEAD.index(FROM)] for row in rows[1:]):  # few folders have runs that start from another
-        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != FROM) for row in rows]
-    print_columns(rows)
-    for reader in readers:
-        if reader.state == "paused" and (why := reader.status.reason):
-            print_info(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
+    some_started_from_others, listed = rows_oldest_first(runs_dir)
+    widths, paused, head = list[int](), list[RunRow](), [HEAD]
+    while block := list(islice(listed, BLOCK)):
+        described = [_described(row) for row in block]
+        paused += [row for row in block if row.state == "paused" and row.reason]
+        if json:
+            for record, _ in described:
+                print_json(record)
+            continue
+        cells = [*head, *(row for _, row in described)]
+        if not some_started_from_others:
+            cells = [tuple(cell for name, cell in zip(HEAD, row, strict=True) if name != FROM) for row in cells]
+        widths, head = print_columns(cells, widths), []
+    if not json:
+        if head:
+            print_info(no_runs(runs_dir))
+        for row in paused:
+            print_info(tr("{name} is paused: {why}", name=row.name, why=row.reason))
 
 
-def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
-    state, status, last, born = reader.state, reader.status, reader.summary.last, reader.run
-    loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
-    preset = born.preset if "preset" in born.model_fields_set else ""
-    elsewhere = state in LIVE_STATES and status.host not in ("", socket.gethostname())
-    badges, checked = list(worst_first(RunFiles(reader.path).badges)), reader.has_checked_score
+def _described(row: RunRow) -> tuple[dict[str, object], tuple[str, ...]]:
+    loss, state = row.loss if row.scored else None, UNKNOWN if row.state == DAMAGED else row.state
+    elsewhere = row.live and row.host not in ("", socket.gethostname())
     record = {
-        "run": reader.name,
+        "run": row.name,
         "state": state,
-        "reason": status.reason,
-        "host": status.host,
-        "device": status.device,
-        "step": status.step,
-        "steps": status.steps,
+        "reason": row.recorded_reason,
+        "host": row.host,
+        "device": row.device,
+        "step": row.step,
+        "steps": row.steps,
         "loss": loss,
-        "perplexity": perplexity,
-        "preset": preset,
-        "from": born.origin and born.origin.model_dump(by_alias=True),
-        "badges": badges,
-        "checked": checked,
+        "perplexity": row.perplexity,
+        "preset": row.preset,
+        "from": row.origin and row.origin.model_dump(by_alias=True),
+        "badges": list(row.badges),
+        "checked": row.checked,
     }
-    row = (
-        reader.name,
-        tr("{state} on {host}", state=told(state), host=status.host) if elsewhere else told(state),
-        f"{status.step:,} / {status.steps:,}",
+    cells = (
+        row.name,
+        tr("{state} on {host}", state=told(state), host=row.host) if elsewhere else told(state),
+        f"{row.step:,} / {row.steps:,}",
         "–" if loss is None else f"{loss:.4f}",
-        "–" if perplexity is None else f"{perplexity:.3f}",
-        str(preset),
-        born.origin.label if born.origin is not None else "",
-        cell_text(badges, checked=checked, seen=acknowledged_badges(badges, reader.notes)),
+        "–" if row.perplexity is None else f"{row.perplexity:.3f}",
+        str(row.preset),
+        row.origin.label if row.origin is not None else "",
+        cell_text(row.badges, checked=row.checked, seen=row.seen),
     )
-    return record, row
+    return record, cells
 
 
 def _wait_for_liveness(readers: Iterable[RunReader]) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import SkipValidation
+
 from engine.base.language import english
 from engine.base.recorded_text import told
 from engine.config.measures import MEASURES, MEASURES_BY_KEY, Measure, probe_measure
@@ -56,7 +58,7 @@ class ScoringProtocol:
 
 @dataclass(frozen=True)
 class RunEntry:
-    path: Path
+    path: SkipValidation[Path]  # set by whoever reads the entry from a kept row
     # the state to show: `lost` if its process is gone, `damaged` if status.json is unreadable
     state: str = DAMAGED
     reason: str = ""
@@ -145,7 +147,8 @@ def probe_measures(entries: Iterable[RunEntry]) -> tuple[Measure, ...]:
 
 
 def score_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:
-    return tuple(measure for key, measure in SCORES.items() if any(key in entry.scores for entry in entries))
+    present = {key for entry in entries for key in entry.scores}
+    return tuple(measure for key, measure in SCORES.items() if key in present)
 
 
 def judged_measures(entries: Sequence[RunEntry]) -> tuple[Measure, ...]:

@@ -1,16 +1,18 @@
 """The runs folder as immutable snapshots: a row per run, damaged ones too, and everything about the chosen one."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.base.language import english
 from engine.base.recorded_text import told
+from engine.runs.files import read_json
+from engine.runs.kept_rows import KeptRows
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.records import TrainRecord, ValidationRecord
-from engine.runs.scan import RunsScan
-from engine.runs.tail import MetricsHistory, newest_records, stamp
+from engine.runs.records import Run, TrainRecord, ValidationRecord
+from engine.runs.scan import RUN_FILE, RunsScan, run_stamps
+from engine.runs.tail import MetricsHistory, Stamp, newest_records, stamp
 from tui_transformer.lab.records.badges import acknowledged_badges, worst_first
 from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ_FILES, RunFiles
 from tui_transformer.lab.records.run_view import RunFollower, RunRow, RunView
@@ -49,6 +51,7 @@ class Feed:
             lambda path: _row(RunReader(path)),
             moving=lambda row: row.live or row.state == "lost",
             broke=lambda row, before: row.state == DAMAGED or DAMAGED_FILES in {*row.badges} - {*before.badges},
+            rows=_kept_rows(runs_dir),
         )
         self._runs_dir = runs_dir
         self._followed: dict[Path, RunFollower] = {}
@@ -112,6 +115,36 @@ class Feed:
         return followed.view(now, row, tuple(entry.path.name for entry in ahead), mine.wait if mine else None)
 
 
+def rows_oldest_first(runs_dir: Path) -> tuple[bool, Iterator[RunRow]]:
+    """Return whether a run of a folder started from another one, and every run's row, which is read when it is due."""
+    kept, found = _kept_rows(runs_dir), list[tuple[str, Stamp, Path, tuple[Stamp, ...], Run | RunRow]]()
+    try:
+        listed = [path for path in runs_dir.iterdir() if not path.name.startswith(".")]
+    except OSError:
+        listed = []
+    for path in listed:
+        stamps = run_stamps(path, (RUN_FILE, *READ_FILES))
+        known: Run | RunRow | None = kept.get(path, stamps)
+        if known is None and isinstance(facts := read_json(path / RUN_FILE), dict):
+            known = Run.read(facts)
+        if known is not None:
+            found.append((known.created, stamp(path), path, stamps, known))
+
+    def rows() -> Iterator[RunRow]:
+        for _, _, path, stamps, known in sorted(found, key=lambda run: (run[0], (run[1] or (0,))[0], run[2])):
+            row = known if isinstance(known, RunRow) else _row(RunReader(path))
+            if row is not known:
+                kept.add(path, stamps, row)
+            yield row
+        kept.save()
+
+    return any(known.origin is not None for *_, known in found), rows()
+
+
+def _kept_rows(runs_dir: Path) -> KeptRows[RunRow]:
+    return KeptRows(runs_dir, RunRow, lambda row: row.state == "finished" and DAMAGED_FILES not in row.badges)
+
+
 def _row(reader: RunReader) -> RunRow:
     files = RunFiles(reader.path)
     status, born, badges = files.status, files.run_record, worst_first(files.badges)
@@ -145,6 +178,11 @@ def _row(reader: RunReader) -> RunRow:
         control_id=status.control_id,
         checkpoint=status.checkpoint or "",
         study=born.study,
+        recorded_reason=status.reason,
+        perplexity=None if last is None else last.perplexity,
+        preset=born.preset if "preset" in born.model_fields_set else "",
+        origin=born.origin,
+        checked=bool(files.verdicts) and scored,
         wall_seconds=_duration(reader.path) if state == "finished" and born.study.name else None,
     )
 

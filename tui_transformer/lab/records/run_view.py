@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import SkipValidation
+
 from engine.base.errors import InputError
 from engine.base.language import tr
 from engine.config.keys import diff
@@ -87,7 +89,7 @@ class ProbeResult:
 class RunRow:
     """A run's list row, from its status.json and summary.json."""
 
-    path: Path
+    path: SkipValidation[Path]  # set by whoever reads the row from a kept one
     state: str  # the state to show: `lost` if its process is gone, `damaged` if status.json is unreadable
     phase: str = ""
     reason: str = ""
@@ -109,6 +111,11 @@ class RunRow:
     control_id: int = 0
     checkpoint: str = ""
     study: StudyPlace = NO_STUDY
+    recorded_reason: str = ""  # in English
+    perplexity: float | None = None  # of the newest evaluation
+    preset: str | None = ""  # as in run.json; "" if it has none
+    origin: Origin | None = None  # the checkpoint it started from; None for fresh weights
+    checked: bool = False  # both the model and a score have been checked
     wall_seconds: float | None = None  # seconds from its making to its end, if it finished in a study
 
     @property
