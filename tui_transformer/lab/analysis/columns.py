@@ -423,9 +423,11 @@ def differing_keys(entries: Sequence[RunEntry]) -> list[str]:
     configs = [entry.config for entry in entries if entry.config]
     if len(configs) < 2:
         return []
-    first, rest = configs[0], configs[1:]
-    keys = (key for key in setting_keys(entries) if not is_bookkeeping(key))
-    return [key for key in keys if any(config.get(key) != first.get(key) for config in rest)]
+    first, differing = configs[0], set[str]()
+    for config in configs[1:]:  # one after the other: going through thousands for each key takes ten times as long
+        differing |= first.keys() - config.keys()
+        differing.update(key for key, value in config.items() if first.get(key) != value)
+    return [key for key in setting_keys(entries) if key in differing and not is_bookkeeping(key)]
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -252,9 +252,14 @@ class Grouping:
         """What the seeds of one variant share."""
         kept = self._settings.get(entry.path)
         if kept is None or kept[0] is not entry:
-            said = sorted((k, repr(v)) for k, v in entry.config.items() if k != "seed" and not is_bookkeeping(k))
-            kept = self._settings[entry.path] = entry, (entry.path.parent, tuple(said))
+            keys = _identifying_keys(tuple(entry.config))
+            kept = self._settings[entry.path] = entry, (entry.path.parent, keys, *(repr(entry.config[k]) for k in keys))
         return kept[1]
+
+
+@lru_cache  # thousands of runs have the same keys
+def _identifying_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(key for key in keys if key != "seed" and not is_bookkeeping(key)))
 
 
 def _by_seed(run: RunEntry) -> tuple[int, str, str]:
