@@ -32,7 +32,7 @@ from textual.widgets import ContentSwitcher, Static
 from engine.base.clean import clean
 from engine.base.errors import reason
 from engine.base.language import tr
-from engine.runs.reader import LIVE_STATES, list_runs
+from engine.runs.scan import RUN_FILE
 from tui_transformer import settings as user
 from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fit_to_width
@@ -196,7 +196,7 @@ class Studio(TypingOrderApp):
         self.launches = RunActions(runs_dir, data_dir, device)
         self.exit_messages: list[str] = []  # said on the terminal once the screen is gone
         self.settings, self._settings_problem = user.load()
-        self._known_runs = list_runs(runs_dir)
+        self._has_runs = any(runs_dir.glob(f"*/{RUN_FILE}"))
         self._leaving = False
         self._adding_panes = asyncio.Lock()
         self._has_all_panes = False
@@ -210,7 +210,7 @@ class Studio(TypingOrderApp):
     def compose(self) -> ComposeResult:
         self._choose_layout(self.size)  # later, everything would be styled again
         yield TopBar()
-        first = self.settings.pane if self._known_runs and self.settings.pane in self.panes else self.panes[0]
+        first = self.settings.pane if self._has_runs and self.settings.pane in self.panes else self.panes[0]
         with PaneSwitcher(initial=first, id="panes"):
             yield self._build_pane(first)
         yield KeyLine(spare=SPARE)
@@ -277,9 +277,13 @@ class Studio(TypingOrderApp):
 
     async def _open_train_if_live(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
-        live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
-        if live and not self.key_count and "train" in self.panes:
-            self.action_show_pane("train")
+        if "train" in self.panes:
+            from tui_transformer.studio.train.pane import TrainPane
+
+            train = self.query_one(TrainPane)
+            await train.has_looked.wait()
+            if any(row.live for row in train.snapshot.rows) and not self.key_count:
+                self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:
         if self._choose_layout(event.size):

@@ -111,6 +111,7 @@ class DesignPane(Vertical):
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._plans: dict[str, Estimate] = {}  # of measured studies, by the study as a file
         self._corpora: dict[str, CorpusPreview] = {}
+        self._was_shown = asyncio.Event()
         self._measuring = BackgroundWork(self, self._update_preview)
         self._fetching = BackgroundWork(self, self._update_preview, "download")  # of a corpus, by name
 
@@ -133,6 +134,7 @@ class DesignPane(Vertical):
         self.query_one(Switches).post_hint()  # there may be room for more words
 
     def on_show(self) -> None:
+        self._was_shown.set()
         self.run_worker(self._read_speed_from_runs(), group="machine", exclusive=True)
 
     async def _read_speed_from_runs(self) -> None:
@@ -248,6 +250,7 @@ class DesignPane(Vertical):
         return self._corpora.get(corpus_key(draft.config)) if draft.config is not None else None
 
     async def _load_corpus_preview(self, config: RunConfig) -> None:
+        await self._was_shown.wait()  # it takes a second, during which nothing else would be fast
         await asyncio.sleep(0.1)
         self._corpora[corpus_key(config)] = await asyncio.to_thread(preview_corpus, config, self.data_dir)
         self._update_preview()

@@ -84,6 +84,7 @@ class TrainPane(Horizontal):
         self._chosen_index = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
+        self.has_looked = asyncio.Event()  # set once the runs have been read
         self._blank: Timer | None = None
         self._allowed: object = ""  # what the keys in the footer depend on; "": nothing has been read
         self._pending: dict[Path, PendingCommand] = {}
@@ -144,6 +145,7 @@ class TrainPane(Horizontal):
         if rows != snapshot.rows or timed:
             snapshot = replace(snapshot, rows=rows, studies=(*timed, *snapshot.studies))
         self.snapshot, self._ghost = snapshot, ghost
+        self.has_looked.set()
         within = self._study_of(snapshot.row(self.chosen))
         if within is not None:  # the chosen run must be in view
             self._open_studies.add(within.path)
