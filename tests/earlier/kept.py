@@ -45,6 +45,7 @@ _VARIES = (
     (re.compile(r"version:\d+\.\d+\.\d+"), "version:VERSION"),  # of sacrebleu
     (re.compile(r"one step takes .*? on cpu \(.*? tok/s\)"), "one step takes TIME on cpu"),
     (re.compile(r" +≈ [\d:.,]+(?: (?:ms|s|min|h|days))?(?= |$|:)", re.MULTILINE), " ≈ TIME"),
+    (re.compile(r"^≈ [\d:.,]+ (?:ms|s|min|h|days) +", re.MULTILINE), "≈ TIME "),
     (re.compile(r"(?<=≈ TIME) +"), " "),
     (re.compile(r"(?:A|PER) RUN +"), "A RUN "),
     (re.compile(r'"(seconds|seconds_per_step|saves_from|ratio)": (?:[\d.e+-]+|null)'), r'"\1": TIME'),

@@ -5,8 +5,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -194,9 +194,19 @@ def ablate(
         elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere, plan_file)
     with nullcontext() if dry_run else study_lock(runs_dir, asked.name):
-        with show_progress(tr("measuring one step of each variant")):
-            ready, plan, standings = _make_ready(asked, options)
-        _show_plan(ready, plan, standings, options)
+        with ExitStack() as progress:
+            progress.enter_context(show_progress(tr("checking each variant")))
+            shown: list[Study] = []
+
+            def checked(study: Study, plan: Plan, standings: Sequence[CellStatus]) -> None:
+                progress.close()
+                if not json and shown != [study]:
+                    _show_plan(study, plan, standings, options, again=bool(shown))
+                shown[:] = [study]
+                progress.enter_context(show_progress(tr("measuring one step of each variant")))
+
+            ready, plan, standings = _make_ready(asked, options, checked)
+        (_print_plan if json else _show_cost)(ready, plan, standings, options)
         if elsewhere is not None:
             left = [standing for standing in standings if standing.verb != "done"]
             if not retry_failed and all(standing.verb == "failed" for standing in left):
@@ -230,8 +240,13 @@ def _list(*, as_json: bool) -> None:
         print_columns(rows)
 
 
-def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
-    """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists."""
+def _make_ready(
+    asked: Study, options: RunOptions, checked: Callable[[Study, Plan, Sequence[CellStatus]], None]
+) -> tuple[Study, Plan, list[CellStatus]]:
+    """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists.
+
+    `checked` is given them before steps are timed, and again at the end: the number of seeds may depend on the time.
+    """
     before = read_started_study(options.runs_dir, asked.name)
     study = asked if before is None else resumed_study(asked, before)
     if before is not None and len(study.seeds) > len(before.seeds):
@@ -248,7 +263,8 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     cells = study.cells()
     paths = cell_folders(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
-    for standing in cell_statuses(cells, paths):
+    standings = cell_statuses(cells, paths)
+    for standing in standings:
         if standing.state != "finished":
             todo += 1
         elif seconds := finished_run_wall_seconds(standing.path):
@@ -257,6 +273,7 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     if options.workers is not None and not chosen:  # what they will be given is unknown: the least
         study, chosen = replace(study, changes={**study.changes, THREADS: 1}), True
         cells = study.cells()
+        standings = cell_statuses(cells, paths)
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
@@ -268,17 +285,19 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
         took=took,
         known=_read_plan(options.plan),
         data_dir=options.data_dir,
+        checked=lambda plan: checked(study, plan, standings),
     )
     if options.workers is not None:
         plan = plan.model_copy(update={"devices": (options.workers.via,), "jobs": options.workers.count})
-    if not chosen:
-        study = replace(study, changes={**study.changes, THREADS: plan.threads})
-        cells = study.cells()
-    standings = cell_statuses(cells, paths)
     if before is None and not study.seeds_given and plan.seconds_for(standings) > LONG_SECONDS:
         warn(tr("{n} seeds would take over an hour; --seeds {n} trains them anyway", n=len(study.seeds)))
         study = replace(study, seeds=FEWER)
         standings = [standing for standing in standings if standing.cell.seed in FEWER]
+    checked(study, plan, standings)
+    if not chosen:
+        study = replace(study, changes={**study.changes, THREADS: plan.threads})
+        kept = {standing.cell.name for standing in standings}
+        standings = [one for one in cell_statuses(study.cells(), paths) if one.cell.name in kept]
     return study, plan, standings
 
 
@@ -290,41 +309,53 @@ def _read_plan(file: Path | None) -> Plan:
         return Plan()
 
 
-def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+def _print_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
     todo = [standing for standing in standings if standing.state != "finished"]
+    first, baseline = _first_cells(study, standings)
+    primary, power = _primary_and_power(study, baseline, options)
+    size = len(study.seeds), len(study.variants)
+    record = {
+        "kind": "plan",
+        "study": study.name,
+        "base": study.base,
+        "baseline": study.baseline,
+        "primary": primary,
+        "seeds": list(study.seeds),
+        "detectable_sd": detectable_difference(*size) if size[0] > 1 else None,
+        "power": power,
+        "runs": len(standings),
+        "to_run": len(todo),
+        "seconds": plan.seconds_for(todo),
+        "disk_bytes": plan.disk_for(todo),
+        "changes": {name: _changed(baseline, cell) for (name, stage), cell in first.items() if not stage},
+        "stages": [stage.name for stage in study.stages],
+        "expect": {variant.name: dict(variant.expect) for variant in study.variants},
+        "cells": [cell_record(standing) for standing in standings],
+        **plan.dump(),
+    }
+    print_json(record)
+
+
+def _first_cells(study: Study, standings: Sequence[CellStatus]) -> tuple[dict[tuple[str, str], StudyCell], StudyCell]:
+    """Return the cells of the first seed, by variant and stage, and the baseline's."""
     cells = (standing.cell for standing in standings)
     first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
-    baseline = first[study.baseline, ""]
+    return first, first[study.baseline, ""]
+
+
+def _primary_and_power(study: Study, baseline: StudyCell, options: RunOptions) -> tuple[str, str]:
+    """Return the primary measure, and a sentence on how large a difference in it the study sees."""
     primary = study.primary or baseline.config.evaluation.select
-    seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
-    size = len(study.seeds), len(study.variants)
     sd = similar_studies_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
-    power = power_sentence(*size, sd)
-    if options.as_json:
-        record = {
-            "kind": "plan",
-            "study": study.name,
-            "base": study.base,
-            "baseline": study.baseline,
-            "primary": primary,
-            "seeds": list(study.seeds),
-            "detectable_sd": detectable_difference(*size) if size[0] > 1 else None,
-            "power": power,
-            "runs": len(standings),
-            "to_run": len(todo),
-            "seconds": seconds,
-            "disk_bytes": disk,
-            "changes": {name: _changed(baseline, cell) for (name, stage), cell in first.items() if not stage},
-            "stages": [stage.name for stage in study.stages],
-            "expect": {variant.name: dict(variant.expect) for variant in study.variants},
-            "cells": [cell_record(standing) for standing in standings],
-            **plan.dump(),
-        }
-        print_json(record)
-        return
-    for text in dict.fromkeys(found.message for c in first.values() for found in lint(c.config)):
-        warn(text)
-    done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
+    return primary, power_sentence(len(study.seeds), len(study.variants), sd)
+
+
+def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions, *, again: bool) -> None:
+    """Print how many runs there are and what they can show; unless again, also the variants, with warnings."""
+    first, baseline = _first_cells(study, standings)
+    primary, power = _primary_and_power(study, baseline, options)
+    todo = sum(standing.state != "finished" for standing in standings)
+    done = tr(", {n} of them finished", n=len(standings) - todo) if todo < len(standings) else ""
     n = len(study.seeds)
     seeds = comma_separated(map(str, study.seeds)) if n <= MOST_SHOWN else tr("{n} in total", n=n)
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
@@ -347,30 +378,44 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     )
     if power:
         print_answer(power, flush=True)
-    head = (tr("VARIANT"), tr("PARAMETERS"), tr("PER RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
-    rows = [head]
+    if again:
+        return
+    expectations = {variant.name: variant.expect for variant in study.variants}
+    rows = [(tr("VARIANT"), tr("PARAMETERS"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))]
     for cell in first.values():
-        price, expect = plan.prices[cell.name_without_seed], {} if cell.stage else study.variant(cell.variant).expect
+        expect = {} if cell.stage else expectations[cell.variant]
         known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
         # Leaves out unknowns, unless all are unknown.
         expected = comma_separated(known) or (told("unknown") if expect else "")
+        parameters = si_number(plan.prices[cell.name_without_seed].parameters)
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
-        rows.append(
-            (
-                name,
-                si_number(price.parameters),
-                f"≈ {rough_duration(price.seconds)}",
-                expected,
-                _differs(cell, baseline, first),
-            )
-        )
+        rows.append((name, parameters, expected, _differs(cell, baseline, first)))
     print_columns(rows)
+    sys.stdout.flush()
+    for text in dict.fromkeys(found.message for c in first.values() for found in lint(c.config)):
+        warn(text)
+
+
+def _show_cost(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+    """Print how long a run of each variant takes, and what is left to run."""
+    alike: dict[tuple[str, float], list[str]] = {}  # a row for each time that was measured
+    for cell in _first_cells(study, standings)[0].values():
+        price = plan.prices[cell.name_without_seed]
+        key = f"≈ {rough_duration(price.seconds)}", price.seconds if price.measured else 0.0
+        alike.setdefault(key, []).append(clean_line(cell.name_without_seed))
+    rows = [(tr("PER RUN"), tr("VARIANTS"))]
+    for (about, _), names in alike.items():
+        some = names if len(names) <= MOST_SHOWN else [names[0], "…", names[-1]]
+        rows.append((about, comma_separated(some)))
+    print_columns(rows)
+    todo = [standing for standing in standings if standing.state != "finished"]
     if not todo:
         return
+    disk = plan.disk_for(todo)
     at_once = trn(
         "{jobs} at a time, {n} thread each", "{jobs} at a time, {n} threads each", plan.threads, jobs=plan.jobs
     )
-    cost = tr("≈ {about} and {memory} of disk", about=rough_duration(seconds), memory=memory(disk))
+    cost = tr("≈ {about} and {memory} of disk", about=rough_duration(plan.seconds_for(todo)), memory=memory(disk))
     print_answer(
         tr(
             "{runs} to run on {devices}, {at_once}: {cost}",
@@ -452,7 +497,8 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
 @command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study read from stdin; started by `ablate`."""
-    # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
+    # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines: the
+    # first is checked, the last timed.
     try:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):
@@ -461,7 +507,8 @@ def measure_study(data_dir: DataDir = None) -> None:
         raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
     study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
     known = Plan.read(asked.pop("known"))
-    print_json(time_steps_and_plan(study, **asked, known=known, data_dir=data_dir).dump())
+    tell: Callable[[Plan], None] = lambda plan: print_json(plan.dump())
+    tell(time_steps_and_plan(study, **asked, known=known, data_dir=data_dir, checked=tell))
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:

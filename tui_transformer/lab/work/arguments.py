@@ -19,7 +19,7 @@ from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, 
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
-from tui_transformer.lab.work.study import MOST_RUNS, Study, Variant, base_tables, find_study
+from tui_transformer.lab.work.study import MOST_RUNS, SEEDS, Study, Variant, base_tables, find_study
 
 MAX_VALUE = 40  # characters of a value in a variant's name
 MOST_SEEDS = 1_000
@@ -91,7 +91,8 @@ class StudyArgs:
         variants = grid(axes)
         lasts = "-".join(key.rpartition(".")[2] for key in axes)
         name = self.name if self.name is not None else f"{re.sub('[^A-Za-z0-9._-]+', '-', base)}-{lasts}"
-        return Study(name, base, variants, baseline_of(variants, config))
+        seeds = SEEDS if self.seeds is None else parse_seeds(self.seeds)  # with the usual ones, it may be too large
+        return Study(name, base, variants, baseline_of(variants, config), seeds)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -5,8 +5,10 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -16,13 +18,14 @@ from engine.base.language import language_code, tr
 from engine.config.schema import RunConfig
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
-from engine.runs.records import Count, Number, Raw, Record
+from engine.runs.records import Count, Flag, Number, Raw, Record
 from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.record import THREADS, CellStatus
 from tui_transformer.lab.work.study import Study
 
 if TYPE_CHECKING:
     from engine.tasks.task import Task
+    from engine.training.trial import StepCost
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
 RECORD = 300  # bytes of a line of metrics.jsonl
@@ -50,6 +53,7 @@ class Plan(Record):
     jobs: Count = 1  # cells at a time
     threads: Count = 0  # CPU threads of each, the same for all, as sums depend on the count; 0 if unknown
     prices: dict[str, RunCost] = Field({})  # by `Cell.kind`, the same for all seeds
+    timed: Flag = True  # if not, `seconds` are still missing where steps have to be timed
 
     def seconds_for(self, standings: Iterable[CellStatus]) -> float:
         """Return the seconds until all these cells are done, `jobs` at a time; later if they wait for a stage."""
@@ -140,23 +144,40 @@ def make_plan_in_subprocess(
     took: Mapping[str, float],
     known: Plan,
     data_dir: Path | None,
+    checked: Callable[[Plan], None] = lambda plan: None,
 ) -> Plan:
     """Plan a study with so many `cells` left to run, in a separate process.
 
     `took` are seconds of a finished run, by `Cell.kind`; what `known`, an earlier plan of these configs, timed is not
-    timed again. Raises InputError for a device, a corpus or a config that does not work here, or too little memory.
+    timed again. `checked` is given the plan once everything works, before steps are timed. Raises InputError for a
+    device, a corpus or a config that does not work here, or too little memory.
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
     asked["known"] = known.dump()
     command = [sys.executable, "-m", "tui_transformer", "--language", language_code(), "measure-study"]
     command += ["--data-dir", str(data_dir)] if data_dir is not None else []
-    try:
-        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise process_start_error(error) from None
-    if done.returncode != 0:
-        raise InputError(last_line(done.stderr) or tr("measurement failed without an error message"))
-    return Plan.read(json.loads(done.stdout.splitlines()[-1]))
+    line = ""
+    with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        except OSError as error:
+            raise process_start_error(error) from None
+        with process:
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                with suppress(BrokenPipeError):  # it says why on stderr
+                    process.stdin.write(json.dumps(asked))
+                    process.stdin.close()
+                for line in process.stdout:
+                    if line.endswith("\n") and not (plan := Plan.read(json.loads(line))).timed:
+                        checked(plan)
+            except BaseException:  # not needed any more
+                process.kill()
+                raise
+        if process.returncode != 0:
+            errors.seek(0)
+            raise InputError(last_line(errors.read()) or tr("measurement failed without an error message"))
+    return Plan.read(json.loads(line))
 
 
 def time_steps_and_plan(
@@ -168,6 +189,7 @@ def time_steps_and_plan(
     took: Mapping[str, float],
     known: Plan,
     data_dir: Path | None,
+    checked: Callable[[Plan], None] = lambda plan: None,
 ) -> Plan:
     """Plan in this process, which loads torch and times steps; arguments as for `make_plan_in_subprocess`."""
     import psutil
@@ -232,19 +254,39 @@ def time_steps_and_plan(
     alike = known.devices == devices and known.threads == threads
     timed = {name: price.seconds for name, price in known.prices.items() if alike and price.seconds}
     prices = {}
-    for (name, config), (_, vocabulary) in zip(configs.items(), sized, strict=True):
-        parameters = size.parameter_count(config.model, vocabulary)
-        seconds = took.get(name, timed.get(name))
-        if seconds is None:
+    for name, (config, vocabulary) in zip(configs, sized, strict=True):
+        prices[name] = RunCost(
+            parameters=(parameters := size.parameter_count(config.model, vocabulary)),
+            steps=config.train.steps,
+            seconds=took.get(name, timed.get(name, 0.0)),
+            disk=disk_bytes(config, parameters),
+            measured=name not in took,
+        )
+    plan = Plan(devices=devices, jobs=jobs, threads=threads, prices=prices, timed=False)
+    checked(plan)
+    costs: dict[str, StepCost] = {}
+    for name, (config, vocabulary) in zip(configs, sized, strict=True):
+        if prices[name].seconds:
+            continue
+        cost = costs.get(shape := timed_settings(config, tasks[name].tokenizer.sha256))
+        if cost is None:
             on = torch.device(devices[0])
             repeats = 3 if useful_threads([(config, vocabulary)]) == 1 else 1  # slow steps are steady
             cost = step_cost(config, build_network(config, vocabulary, on), tasks[name].batches(config, on), repeats)
-            windows = config.train.batch_size * config.train.accumulation * config.window_targets
-            step_tokens = cost.targets if config.trains_on_rows else windows
-            scored = evaluation_cost_in_steps(config, step_tokens, tasks[name].n_predicted("validation"))
-            seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
-        steps, disk = config.train.steps, disk_bytes(config, parameters)
-        prices[name] = RunCost(
-            parameters=parameters, steps=steps, seconds=seconds, disk=disk, measured=name not in took
-        )
+            costs[shape] = cost
+        windows = config.train.batch_size * config.train.accumulation * config.window_targets
+        step_tokens = cost.targets if config.trains_on_rows else windows
+        scored = evaluation_cost_in_steps(config, step_tokens, tasks[name].n_predicted("validation"))
+        seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
+        prices[name] = prices[name].model_copy(update={"seconds": seconds})
     return Plan(devices=devices, jobs=jobs, threads=threads, prices=prices)
+
+
+def timed_settings(config: RunConfig, tokenizer: str) -> str:
+    """Return the settings that a training step's time may depend on, as text: not the seed or the learning rate."""
+    said = config.model_dump(
+        mode="json",
+        include={"data": True, "objective": True, "model": True, "train": True, "optimizer": {"kind", "decay"}},
+        exclude={"model": {"init", "init_std"}, "train": {"epochs", "init_from"}},
+    )
+    return json.dumps([said, tokenizer])

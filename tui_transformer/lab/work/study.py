@@ -8,6 +8,7 @@ from the seed and its own name, every batch from the seed and its number.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -162,11 +163,11 @@ class Study:
                 ending=ending[0],
             )
             raise InputError(text)
-        names = [variant.name for variant in self.variants]
+        names = Counter(variant.name for variant in self.variants)
         measures = tr("; it can be {expectable}", expectable=join_or(EXPECTABLE))
         longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
         for name in names:
-            if names.count(name) > 1:
+            if names[name] > 1:
                 text = tr(
                     "{where}: two variants are called '{name}'; each needs a name of its own",
                     where=where,
@@ -203,10 +204,11 @@ class Study:
         for v in self.variants:
             stages = (*(stage.name for stage in stage_chain(self.stages, v.stages)[:-1]), "")
             runs += [(v, run_name(self.name, v.name, longest, stage)) for stage in stages]
+        counts = Counter(run for _, run in runs)
         for variant, run in runs:
             with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
                 check_name(run)
-            if [other for _, other in runs].count(run) > 1:
+            if counts[run] > 1:
                 text = tr(
                     "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
                     where=where,

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.trial import StepCost
@@ -29,6 +30,7 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
 from tui_transformer.lab.analysis.statistics import detectable_difference
+from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.plan import Plan, RunCost, time_steps_and_plan
 from tui_transformer.lab.work.record import is_being_run
 from tui_transformer.lab.work.study import read_study
@@ -112,6 +114,39 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
         file.write_text(other and f"{other}, {first[1:]}".replace('"threads": 1', '"jobs": 2'))
         timed.clear()
         assert main([*asked, "--plan", str(file)]) == 0 and timed == ["rope", "alibi"]
+
+
+def test_the_plan_is_printed_before_steps_are_timed_and_variants_alike_are_timed_once(
+    tmp_path, capsys, monkeypatch
+) -> None:
+    timed, printed = [], []
+
+    def step_cost(config: RunConfig, *_: object) -> StepCost:
+        printed.append(capsys.readouterr().out)
+        timed.append(config.model.n_heads)
+        return StepCost(0.5 * len(timed), None, 64.0)
+
+    monkeypatch.setattr(ablate, "make_plan_in_subprocess", time_steps_and_plan)
+    monkeypatch.setattr("engine.training.trial.step_cost", step_cost)
+    line = ["ablate", "--preset", "demo", "--set", "data.corpus_size=20000", "--vary", "model.n_heads=1,2", "--vary"]
+    line += ["optimizer.lr=0.01,0.02,0.03", "--vary", "model.init_std=0.02,0.03", "--runs-dir", str(tmp_path / "runs")]
+    assert main([*line, "--dry-run", "--seeds", "2"]) == 0 and sorted(timed) == [1, 2]
+    plan, cost = printed[0], capsys.readouterr().out
+    assert "12 variants × 2 seeds" in plan and plan.count("optimizer.lr = ") == 8 and "PER RUN" not in plan
+    assert cost.count("≈ ") == 3 and "12 variants" not in cost and "24 to run" in cost
+    assert main([*line, "--dry-run", "--seeds", "2", "--json"]) == 0
+    (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+    prices = record["prices"]
+    assert len(prices) == 12 and len({price["seconds"] for price in prices.values()}) == 2 and "timed" not in record
+    assert min(price["seconds"] for price in prices.values()) > 0
+
+
+def test_thousands_of_variants_may_have_a_seed_each_though_not_the_usual_five(tmp_path) -> None:
+    axis = f"optimizer.lr={','.join(f'{i}e-6' for i in range(1, 4001))}"
+    study = StudyArgs(preset="demo", vary=(axis,), seeds="1").resolve(tmp_path)
+    assert (len(study.variants), study.seeds, study.seeds_given) == (4000, (1,), True)
+    with pytest.raises(InputError, match="20,000 runs"):
+        StudyArgs(preset="demo", vary=(axis,)).resolve(tmp_path)
 
 
 @pytest.mark.parametrize(
