@@ -6,7 +6,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -59,15 +59,13 @@ def write_atomic(path: Path, text: str) -> None:
         file.write(text.encode("utf-8", "surrogatepass"))
 
 
-def write_user_file(path: Path, text: str) -> None:
-    """Write a file named by the user: a link's target is replaced, a pipe or device is written to. `ValueError`: a zero
-    byte in its name.
+def write_user_file(path: Path, text: str | Iterable[str]) -> None:
+    """Write a text, or its parts, to a file named by the user: a link's target is replaced, a pipe or device is written
+    to. `ValueError`: a zero byte in its name.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-    else:
-        write_atomic(path.resolve(), text)
+    as_it_is = path.exists() and not path.is_file() and not path.is_dir()
+    with path.open("wb") if as_it_is else atomic_file(path.resolve()) as file:
+        file.writelines(part.encode("utf-8", "surrogatepass") for part in ([text] if isinstance(text, str) else text))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.tui_transformer.conftest import all_panes_there, own_settings, patient  # noqa: F401 - fixtures
-from tests.tui_transformer.recorded import grow, record
+from tests.tui_transformer.recorded import grow, lines, record, train_record
 from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
 from tests.tui_transformer.studio.train.test_train_pane import Open
@@ -106,6 +106,20 @@ async def test_a_folder_of_many_runs(runs: int, tmp_path) -> None:
     assert len(printed.splitlines()) == runs
     say(f"{runs:,} runs: listed in {listed:.1f} s, studio {more:+.0f} MB; `runs` {needed} MB, {seconds:.1f} s")
     assert more < KEPT + 0.05 * runs and needed < 400 + 0.05 * runs
+
+
+@slice_and_all("records", 50_000, 1_000_000)
+def test_a_long_run_is_exported_in_bounded_memory(records: int, tmp_path) -> None:
+    run = record(tmp_path / "runs", "long")
+    with (run / "metrics.jsonl").open("w") as file:
+        for at in range(0, records, 1_000):
+            file.write(lines(train_record(step, records) for step in range(at, at + 1_000)))
+    out = tmp_path / "metrics.csv"
+    needed, _, seconds = peak(["export", "long", "--to", "csv", "--out", str(out), "--runs-dir", str(run.parent)])
+    with out.open() as file:
+        assert sum(1 for _ in file) == records + 1
+    say(f"{records:,} records as CSV: {needed} MB, {seconds:.1f} s")
+    assert needed < 100
 
 
 @slice_and_all("size", 1_000_000, 1_000_000_000)

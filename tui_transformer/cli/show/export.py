@@ -63,7 +63,7 @@ def export(
         if out is None and json:
             raise InputError(tr("--json reports where the file was written: add --out, or leave out --json"))
         if out is None:
-            sys.stdout.write(text)
+            sys.stdout.writelines(text)
             return
         path = out / f"metrics.{to}" if out.is_dir() or not out.suffix else out
         try:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,8 +178,8 @@ FORMATS = {
 }
 
 
-def save(text: str, path: Path) -> None:
-    """Write it atomically; raises InputError if it cannot."""
+def save(text: str | Iterable[str], path: Path) -> None:
+    """Write a text, or its parts, atomically; raises InputError if it cannot."""
     try:
         write_user_file(path, text)
     except OSError as error:

@@ -3,8 +3,9 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,34 @@ from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, package, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import ExportedRun
 
+PART = 1 << 16  # characters written at a time
 FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as the records have them
 
 
-def metrics_to_csv(runs: Sequence[ExportedRun]) -> str:
-    """All metrics records of some runs, RFC 4180: one row each, one column per number in any of them."""
+def metrics_to_csv(runs: Sequence[ExportedRun]) -> Iterator[str]:
+    """All metrics records of some runs, RFC 4180: one row each, one column per number in any of them. Yields parts: the
+    files are read twice, first for the columns, so that a million records take no memory.
+    """
 
     def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit
         return csv_cell(clean_line(value)) if isinstance(value, str) else value
 
-    rows = [{"run": run.name} | dict(flat_items(line)) for run in runs for _, line in run.metrics_lines]
-    columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
+    columns, counts = dict.fromkeys(FIRST), [0] * len(runs)
+    for i, run in enumerate(runs):
+        for counts[i], (_, line) in enumerate(run.read_metrics(), 1):
+            columns.update(dict.fromkeys(name for name, _ in flat_items(line)))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(cell, columns))
-    writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
-    return out.getvalue()
+    for run, count in zip(runs, counts, strict=True):
+        for _, line in islice(run.read_metrics(), count):  # a live run may have more by now
+            row = {"run": run.name} | dict(flat_items(line))
+            writer.writerow([cell(row.get(column)) for column in columns])
+            if out.tell() > PART:
+                yield out.getvalue()
+                out.seek(0)
+                out.truncate()
+    yield out.getvalue()
 
 
 def to_json(runs: Sequence[ExportedRun]) -> str:
@@ -51,7 +64,10 @@ def to_json(runs: Sequence[ExportedRun]) -> str:
     return json.dumps(replace_non_finite({"schema": SCHEMA, "runs": documents}), ensure_ascii=True, indent=1) + "\n"
 
 
-TEXTS: Mapping[str, Callable[[Sequence[ExportedRun]], str]] = {"csv": metrics_to_csv, "json": to_json}
+TEXTS: Mapping[str, Callable[[Sequence[ExportedRun]], Iterable[str]]] = {
+    "csv": metrics_to_csv,
+    "json": lambda runs: [to_json(runs)],
+}
 # Each with the packages it needs, from the extra named after the first.
 TOOLS: Mapping[str, tuple[Callable[[ExportedRun, Path, str], tuple[Path, str]], tuple[str, ...]]] = {
     "tensorboard": (tensorboard.write, ("tensorboard",)),

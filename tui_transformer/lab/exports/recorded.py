@@ -28,10 +28,13 @@ class ExportedRun(RunReader):
         values = flatten(self.config.dump())
         return {key: str(value) if isinstance(value, list | tuple) else value for key, value in values.items()}
 
+    def read_metrics(self) -> Iterator[tuple[int, Line]]:
+        lines = ((line.get("step"), line) for line in self.raw_lines("metrics"))
+        return ((step, line) for step, line in lines if isinstance(step, int) and abs(step) <= MAX_COUNT)
+
     @cached_property
     def metrics_lines(self) -> list[tuple[int, Line]]:
-        lines = ((line.get("step"), line) for line in self.raw_lines("metrics"))
-        return [(step, line) for step, line in lines if isinstance(step, int) and abs(step) <= MAX_COUNT]
+        return list(self.read_metrics())
 
     @cached_property
     def texts(self) -> list[Sample]:

@@ -15,7 +15,7 @@ def recorded(root, name="run", **options) -> ExportedRun:
 
 def test_csv_has_a_row_a_record_and_every_number_to_its_last_digit(tmp_path) -> None:
     runs = [recorded(tmp_path, "a"), recorded(tmp_path, "b", step=300)]
-    rows = list(csv.DictReader(io.StringIO(metrics_to_csv(runs))))
+    rows = list(csv.DictReader(io.StringIO("".join(metrics_to_csv(runs)))))
     records = [(run.name, r) for run in runs for r in RunReader(run.path).raw_lines("metrics")]
     assert len(rows) == len(records)
     for row, (name, said) in zip(rows, records, strict=True):
@@ -30,7 +30,7 @@ def test_no_cell_is_a_formula(tmp_path) -> None:
     run = record(tmp_path, "run")
     text = lines([{"kind": "=1+1", "step": 1, "@loss": 1.0, "note": "+cmd|' /C calc'!A0"}])
     (run / "metrics.jsonl").write_text(text)
-    (head, row) = csv.reader(io.StringIO(metrics_to_csv([ExportedRun(run)])))
+    (head, row) = csv.reader(io.StringIO("".join(metrics_to_csv([ExportedRun(run)]))))
     assert not [cell for cell in head + row if cell[:1] in ("=", "+", "-", "@")]
 
 

@@ -88,7 +88,7 @@ def test_nothing_is_hidden_from_a_reader_of_results(tmp_path) -> None:
         entries = [read_entry(base), read_entry(run)]
         found = ExportedRun(run)
         made = [kind.write(comparison_table(entries, entries[0])) for kind in TABLES.values()]
-        made += [write([found]) for write in TEXTS.values()] + [card(found, "last", 2000)]
+        made += ["".join(write([found])) for write in TEXTS.values()] + [card(found, "last", 2000)]
         return [*made, verdict(entries[1], entries[0]), "\n".join(words(document(tmp_path, "base", "low")))]
 
     before = told()
