@@ -30,7 +30,7 @@ from engine.data.large import large_splits
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.splits import AnySplit, Split, empty_error, remaining_split_spans, split_borders, training_files_key
 from engine.data.synthetic import playlets
-from engine.data.text_files import LATEST, Findings, Reading
+from engine.data.text_files import LATEST, Reading
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
 OVERLAP = 2  # version of the cached overlaps
@@ -151,10 +151,9 @@ def load_path(data: DataConfig, version: int = LATEST) -> TextCorpus:
 def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
     """Read a text and split it, unless its files are splits; a large one is only scanned."""
     if source.approximate_bytes > LARGE:
-        large, findings = large_splits(source, data)
-        return TextCorpus(name, version, origin, large, findings=findings)
-    findings = Findings(source.reading.version)
-    texts = {split: "".join(source.pieces(split, findings)) for split in source.files}
+        large, reading = large_splits(source, data)
+        return TextCorpus(name, version, origin, large, reading=reading)
+    texts = {split: "".join(source.pieces(split)) for split in source.files}
     for split, text in texts.items():
         if not text or text.isspace():
             raise empty_error(source, split)
@@ -163,7 +162,7 @@ def read_source(source: sources.Source, data: DataConfig, name: str, version: st
         found[split] = Split(texts[rest][start:stop])
     found |= {split: Split(text) for split, text in texts.items() if split != rest}
     splits = {split: found[split] for split in SPLIT_ALIASES if split in found}
-    return TextCorpus(name, version, origin, splits, findings=findings)
+    return TextCorpus(name, version, origin, splits, reading=source.reading)
 
 
 def load_official_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:

@@ -15,7 +15,7 @@ from engine.base.language import tr
 from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
-from engine.data.text_files import Findings
+from engine.data.text_files import Reading
 from engine.runs.verdict import OK
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ class Corpus(ABC):
     name: str  # the registered name, or the file's
     version: str  # changes when the texts behind the name change
     source: str  # where it came from
-    findings: Findings = field(default_factory=Findings, kw_only=True)  # of reading its files
+    reading: Reading = field(default_factory=Reading, kw_only=True)  # of its files
 
     @property
     def all_notes(self) -> tuple[str, ...]:
         """Its notes, if its kind has any, and those on how its files were read."""
         own: tuple[str, ...] = getattr(self, "notes", ())
-        return (*own, *self.findings.notes)
+        return (*own, *self.reading.findings.notes)
 
     @property
     @abstractmethod

@@ -104,7 +104,9 @@ def find_fetched(wanted: HubCorpus, folders: Sequence[Path]) -> FetchedFiles | N
 def make_source(wanted: HubCorpus, fetched: FetchedFiles, reading: Reading, *, by_document: bool = True) -> Source:
     """Return the files of a corpus that was fetched, to be read."""
     files = [fetched.folder / file for file in fetched.files]
-    return Source(fetched.folder, wanted.field, group_by_split(fetched.folder, files, reading), by_document, reading)
+    return Source(
+        fetched.folder, wanted.field, group_by_split(fetched.folder, files, reading.version), by_document, reading
+    )
 
 
 def pin_commit(corpus: str, folders: Sequence[Path]) -> str:

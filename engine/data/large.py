@@ -6,7 +6,7 @@ which characters they have. The results are cached under the sizes and times of 
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from engine.data.overlap import MAX_SAMPLE_BYTES
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
 from engine.data.splits import AnySplit, empty_error, remaining_split_spans, training_files_key
-from engine.data.text_files import Findings
+from engine.data.text_files import Findings, Reading
 from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 
@@ -81,12 +81,12 @@ class LargeSplit(AnySplit):
         return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _rechunk(self.pieces()))
 
 
-def large_splits(source: Source, data: DataConfig) -> tuple[dict[str, LargeSplit], Findings]:
-    """Return the splits of a source, and what was found when it was read."""
+def large_splits(source: Source, data: DataConfig) -> tuple[dict[str, LargeSplit], Reading]:
+    """Return the splits of a source, and how it was read."""
     fractions = (data.validation_fraction, data.test_fraction)
     known = cached_record("texts", (VERSION, source.fingerprint, fractions), lambda: _scan(source, data))
     splits = {split: LargeSplit(source, **facts) for split, facts in known["splits"].items()}
-    return splits, Findings(**known["findings"])
+    return splits, replace(source.reading, findings=Findings(**known["findings"]))
 
 
 def distinct_characters(text: str) -> set[str]:
@@ -98,8 +98,8 @@ def distinct_characters(text: str) -> set[str]:
 
 
 def _scan(source: Source, data: DataConfig) -> dict[str, Any]:
-    findings = Findings(source.reading.version)
-    lengths = _count_characters(source, findings)
+    counted = replace(source, reading=replace(source.reading, findings=Findings()))
+    lengths = _count_characters(counted)
     progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
     rest = training_files_key(source.files)
     found: dict[str, dict[str, Any]] = {}
@@ -122,16 +122,16 @@ def _scan(source: Source, data: DataConfig) -> dict[str, Any]:
             spot = {"part": part, "start": start, "stop": stop}
             found[split] = spot | {"sha256": hashes[split].hexdigest(), "characters": characters}
     splits = {split: found[split] for split in ("train", "validation", "test") if split in found}
-    return {"splits": splits, "findings": asdict(findings)}
+    return {"splits": splits, "findings": asdict(counted.reading.findings)}
 
 
-def _count_characters(source: Source, findings: Findings) -> dict[str, int]:
+def _count_characters(source: Source) -> dict[str, int]:
     """Return the number of characters of each part."""
     progress = Progress(tr("counting the characters in {name}", name=source.path.name), source.approximate_bytes)
     found, done = dict[str, int](), 0
     for part in source.files:
         length, blank = 0, True
-        for window in _rechunk(source.pieces(part, findings)):
+        for window in _rechunk(source.pieces(part)):
             blank = blank and window.isspace()
             length += len(window)
             done += len(window) if window.isascii() else len(window.encode("utf-8", "surrogatepass"))

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path, PurePath
 
 from engine.base.errors import InputError, comma_separated, invalid_path_error, reason
@@ -20,7 +21,7 @@ from engine.base.language import tr
 from engine.data import first_reading
 from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 from engine.data.tables import read_columns, table_suffix
-from engine.data.text_files import FIRST, UTF8, Findings, Reading, read_pieces, without_packing
+from engine.data.text_files import FIRST, LATEST, Reading, read_pieces, without_packing
 
 IN_FOLDERS = (".jsonl", ".ndjson", ".csv", ".parquet")  # tables that are the texts of a folder
 INNER = "data"  # the folder that a folder's texts may be in, besides those of a split
@@ -38,7 +39,7 @@ class Source:
     files: Mapping[str, tuple[Path, ...]]  # by split; "" for a text that is yet to be split
     # Whether rows are documents; if not, they are lines of one, and nothing is added at the end of each.
     by_document: bool = True
-    reading: Reading = UTF8
+    reading: Reading = dataclass_field(default_factory=Reading)
 
     @property
     def approximate_bytes(self) -> int:
@@ -62,13 +63,13 @@ class Source:
                 found.append([split, str(file), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns])
         return found
 
-    def pieces(self, split: str, findings: Findings | None = None) -> Iterator[str]:
+    def pieces(self, split: str) -> Iterator[str]:
         """Yield the text of a split, in pieces of about a million characters or one document."""
         files = self.files[split]
         apart = len(self.all_files) > 1 or is_table(files[0], self.reading)
         for file in files:
             ended = True
-            for piece, last in _mark_last(_read_documents(self, file, findings or Findings())):
+            for piece, last in _mark_last(_read_documents(self, file)):
                 ended = piece.endswith(END_OF_TEXT) if piece else ended
                 yield piece
                 if last and apart and self.by_document and not ended:
@@ -99,8 +100,9 @@ def is_text_folder(corpus: str) -> bool:
         return False
 
 
-def find_source(corpus: str, reading: Reading = UTF8) -> Source:
+def find_source(corpus: str, reading: Reading | None = None) -> Source:
     """Return the files of a path. `InputError`: there is nothing, or files of several kinds, or of no known split."""
+    reading = reading or Reading()
     base, field = split_field(corpus)
     try:
         path = Path(base).expanduser()
@@ -121,12 +123,12 @@ def find_source(corpus: str, reading: Reading = UTF8) -> Source:
             )
             raise InputError(problem)
         return Source(path, field, {"": (path.resolve(),)}, reading=reading)
-    return Source(path, field, group_by_split(path, _list_files(path), reading), reading=reading)
+    return Source(path, field, group_by_split(path, _list_files(path), reading.version), reading=reading)
 
 
-def group_by_split(folder: Path, found: list[Path], reading: Reading = UTF8) -> dict[str, tuple[Path, ...]]:
+def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> dict[str, tuple[Path, ...]]:
     """Return the texts of a folder by split; "" if no file belongs to one. `InputError`: as `find_source`."""
-    if reading.version == FIRST:  # which knew no packed files
+    if version == FIRST:  # which knew no packed files
         found = [file for file in found if without_packing(file) == file and file.suffix.lower() != ".ndjson"]
     suffixes = [suffix for suffix in IN_FOLDERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
@@ -212,30 +214,30 @@ def is_table(file: Path, reading: Reading) -> bool:
 DocumentParts = Iterable[str]  # of one document
 
 
-def _read_documents(source: Source, file: Path, findings: Findings) -> Iterator[DocumentParts]:
+def _read_documents(source: Source, file: Path) -> Iterator[DocumentParts]:
     """Yield the documents of a file, each in parts, empty ones left out; or its rows, an empty one as an empty line.
     `InputError`: with the file and its line or row.
     """
     if not is_table(file, source.reading):
-        yield read_pieces(file, source.reading, findings)
+        yield read_pieces(file, source.reading)
         return
-    for document in _read_rows(source, file, findings):
+    for document in _read_rows(source, file):
         if not source.by_document:
             yield (document or "\n",)
         elif document and not document.isspace():
             yield (document,)
         else:
-            findings.left_out += 1
+            source.reading.findings.left_out += 1
 
 
-def _read_rows(source: Source, file: Path, findings: Findings) -> Iterator[str]:
+def _read_rows(source: Source, file: Path) -> Iterator[str]:
     if source.reading.version == FIRST and (reader := first_reading.READERS.get(file.suffix.lower())):
         yield from reader(file, source.field)
         return
     normalizes = not source.reading.keeps_cr
-    for _, (text,) in read_columns(file, [source.field], source.reading, findings):
+    for _, (text,) in read_columns(file, [source.field], source.reading):
         if normalizes and "\r\n" in text:  # as JSON can escape it
-            findings.crlf += text.count("\r\n")
+            source.reading.findings.crlf += text.count("\r\n")
             text = text.replace("\r\n", "\n")
         yield text
 

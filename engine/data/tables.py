@@ -26,8 +26,6 @@ from engine.base.plain_files import open_regular_file
 from engine.data.text_files import (
     FIRST,
     LONGEST_LINE,
-    UTF8,
-    Findings,
     Reading,
     cut_lines,
     read_pieces,
@@ -51,31 +49,29 @@ Row = tuple[int, list[str]]  # the number of its first line, and its cells
 # --- delimited text
 
 
-def read_delimited(
-    path: Path, reading: Reading = UTF8, findings: Findings | None = None, delimiter: str = ""
-) -> Iterator[Row]:
+def read_delimited(path: Path, reading: Reading | None = None, delimiter: str = "") -> Iterator[Row]:
     """Yield the rows of a file of delimited text. Raises as `read_pieces` and `parse_delimited`."""
     where = str(path)[:200]
-    lines = cut_lines(read_pieces(path, reading, findings), where)
-    return parse_delimited(lines, where, reading, findings, delimiter)
+    lines = cut_lines(read_pieces(path, reading), where)
+    return parse_delimited(lines, where, reading, delimiter)
 
 
 def parse_delimited(
-    lines: Iterator[str], where: str, reading: Reading = UTF8, findings: Findings | None = None, delimiter: str = ""
+    lines: Iterator[str], where: str, reading: Reading | None = None, delimiter: str = ""
 ) -> Iterator[Row]:
     """Yield the rows of delimited text, a header too; blank lines have no cells. Without a delimiter, it is the first
     of `DELIMITERS` that cuts each of the first rows into as many cells, at least two. `InputError`: with the line.
     """
-    findings, first = findings or Findings(), list(_first_lines(lines))
+    reading, first = reading or Reading(), list(_first_lines(lines))
     name = PurePath(where).name
     if not delimiter and reading.version == FIRST:
         delimiter = ","
     elif not delimiter:
         delimiter = next((one for one in DELIMITERS if _is_cut_evenly(first, one)), ",")
         if DELIMITERS[delimiter]:
-            findings.remarks[DELIMITERS[delimiter].format(file=name)] = None
+            reading.add_note(DELIMITERS[delimiter].format(file=name))
     elif reading.version > FIRST and _all_cells_are_quoted(first):
-        findings.remarks[english("every cell of {file} is quoted; the marks are left out", file=name)] = None
+        reading.add_note(english("every cell of {file} is quoted; the marks are left out", file=name))
     else:
         for number, line in enumerate(chain(first, lines), start=1):
             line = line.removesuffix("\r")
@@ -161,13 +157,13 @@ def without_final_blanks(rows: Iterable[Row]) -> Iterator[Row]:
 # --- columns by name
 
 Cells = tuple[int, list[str]]  # the number of a row, and what it has in each column; "" for nothing
-Reader = Callable[[Path, Sequence[str | None], Reading, Findings], Iterator[Cells]]
+Reader = Callable[[Path, Sequence[str | None], Reading], Iterator[Cells]]
 
 
 def _read_delimited_columns(
-    path: Path, names: Sequence[str | None], reading: Reading, findings: Findings, delimiter: str = ""
+    path: Path, names: Sequence[str | None], reading: Reading, delimiter: str = ""
 ) -> Iterator[Cells]:
-    where, rows = str(path)[:200], read_delimited(path, reading, findings, delimiter)
+    where, rows = str(path)[:200], read_delimited(path, reading, delimiter)
     _, header = next(rows, (1, []))
     chosen = [name or choose_field(header, where) for name in names]
     for name in chosen:
@@ -181,11 +177,9 @@ def _read_delimited_columns(
         yield number, [cells[place] for place in places] if cells else [""] * len(places)
 
 
-def _read_json_columns(
-    path: Path, names: Sequence[str | None], reading: Reading, findings: Findings
-) -> Iterator[Cells]:
+def _read_json_columns(path: Path, names: Sequence[str | None], reading: Reading) -> Iterator[Cells]:
     where = str(path)[:200]
-    rows = _read_json_objects(path, reading, findings)
+    rows = _read_json_objects(path, reading)
     first = list(islice(rows, SAMPLED_ROWS))
     texts = _text_fields([row for _, row in first])
     chosen = [name or choose_field(texts, where) for name in names]
@@ -223,14 +217,14 @@ def _text_fields(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in of_text if any(isinstance(value, str) for value in values[name])]
 
 
-def _read_json_objects(path: Path, reading: Reading, findings: Findings) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_json_objects(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a file, with the lines that they begin at."""
     where = str(path)[:200]
-    lines = cut_lines(read_pieces(path, reading, findings), where)
+    lines = cut_lines(read_pieces(path, reading), where)
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     number, first = next(numbered, (1, ""))
     if first.lstrip().startswith("["):
-        findings.remarks[english("read as a JSON array of objects: {file}", file=path.name)] = None
+        reading.add_note(english("read as a JSON array of objects: {file}", file=path.name))
         found = _parse_array(chain([first.lstrip()[1:]], lines), where, number)
     else:
         found = _parse_lines(chain([first], lines), where, number)
@@ -286,9 +280,7 @@ def require_characters(text: str, where: str, number: int) -> str:
     return text
 
 
-def _read_parquet_columns(
-    path: Path, names: Sequence[str | None], reading: Reading, findings: Findings
-) -> Iterator[Cells]:
+def _read_parquet_columns(path: Path, names: Sequence[str | None], reading: Reading) -> Iterator[Cells]:
     where = str(path)[:200]
     try:
         import pyarrow as arrow  # an extra
@@ -369,11 +361,11 @@ def table_suffix(path: PurePath) -> str:
     return suffix if suffix in READERS else ""
 
 
-def read_columns(path: Path, names: Sequence[str | None], reading: Reading, findings: Findings) -> Iterator[Cells]:
+def read_columns(path: Path, names: Sequence[str | None], reading: Reading) -> Iterator[Cells]:
     """Yield what each row of a table has in some columns, of which None is the one that has the text: "text", or the
     only one with text. `InputError`: with the file, and its line or row.
     """
-    return READERS[table_suffix(path)](path, names, reading, findings)
+    return READERS[table_suffix(path)](path, names, reading)
 
 
 def choose_field(texts: list[str], where: str) -> str:

@@ -47,28 +47,10 @@ LEAST_CHARACTERS, LEAST_ZEROS = 4, 4  # fewer say nothing of an encoding
 SAMPLE_BYTES = 1 << 16  # of a file whose encoding is to be recognized
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How files are read: the version of the rules, and the user's settings."""
-
-    version: int = LATEST
-    encoding: str = "auto"  # "auto": UTF-8, unless a byte-order mark says otherwise
-    keeps_cr: bool = False  # whether CR LF stays as it is
-    option: str = "data.encoding = "  # where the user sets the encoding
-
-    @classmethod
-    def of(cls, data: DataConfig, version: int = LATEST) -> "Reading":
-        return cls(version, data.encoding, data.line_ends == "keep")
-
-
-UTF8 = Reading()
-
-
 @dataclass
 class Findings:
     """What was found while files were read that their user should know."""
 
-    version: int = LATEST  # of the reading
     encodings: dict[str, str] = field(default_factory=dict)  # by the name of a file that is not UTF-8
     crlf: int = 0  # CR LF that were read as LF
     left_out: int = 0  # rows without text
@@ -84,6 +66,25 @@ class Findings:
         if self.left_out:
             notes.append(english("rows left out because they have no text: {n:,}", n=self.left_out))
         return tuple(notes)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read: the version of the rules, and the user's settings."""
+
+    version: int = LATEST
+    encoding: str = "auto"  # "auto": UTF-8, unless a byte-order mark says otherwise
+    keeps_cr: bool = False  # whether CR LF stays as it is
+    option: str = "data.encoding = "  # where the user sets the encoding
+    findings: Findings = field(default_factory=Findings, compare=False)  # of the files that are read so
+
+    @classmethod
+    def of(cls, data: DataConfig, version: int = LATEST) -> "Reading":
+        return cls(version, data.encoding, data.line_ends == "keep")
+
+    def add_note(self, text: str) -> None:
+        """Add what their user should know, in English."""
+        self.findings.remarks[text] = None
 
 
 # --- bytes
@@ -159,23 +160,20 @@ def without_packing(path: PurePath) -> PurePath:
 # --- characters
 
 
-def read_pieces(path: Path, reading: Reading = UTF8, findings: Findings | None = None) -> Iterator[str]:
+def read_pieces(path: Path, reading: Reading | None = None) -> Iterator[str]:
     """Yield the characters of a text file in pieces. Raises as `read_blocks` and `decode`."""
-    return decode(read_blocks(path), path, reading, findings)
+    return decode(read_blocks(path), path, reading)
 
 
-def decode(
-    blocks: Iterable[bytes], path: PurePath, reading: Reading = UTF8, findings: Findings | None = None
-) -> Iterator[str]:
+def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = None) -> Iterator[str]:
     """Yield the characters of a text file, which comes in blocks, without a byte-order mark, and with CR LF as LF
     unless the reading keeps it. `InputError`: bytes that are no text in its encoding, with their place.
     """
-    where, findings = str(path)[:200], findings or Findings()
-    blocks = iter(blocks)
+    where, reading, blocks = str(path)[:200], reading or Reading(), iter(blocks)
     first = next(blocks, b"")
     encoding, codec = _encoding(first, where, reading)
     if encoding != "utf-8":
-        findings.encodings[path.name] = encoding
+        reading.findings.encodings[path.name] = encoding
     decoder = codecs.getincrementaldecoder(codec)()
     normalizes = reading.version > FIRST and not reading.keeps_cr
     at, held, multibyte = _Place(), "", 0
@@ -202,7 +200,7 @@ def decode(
             if raw and text.endswith("\r"):
                 text, held = text[:-1], "\r"
             if "\r\n" in text:
-                findings.crlf += text.count("\r\n")
+                reading.findings.crlf += text.count("\r\n")
                 text = text.replace("\r\n", "\n")
         if text:
             yield text

@@ -49,9 +49,7 @@ class ClassificationTask(Task):
     @classmethod
     def user_files_scorer(cls, user_files: OwnFiles) -> ClassScorer:
         classes, tokenizer = user_files.facts.classes, user_files.tokenizer.target
-        found = read_labelled(
-            Path(user_files.files["csv"]).expanduser(), classes, user_files.reading, user_files.findings
-        )
+        found = read_labelled(Path(user_files.files["csv"]).expanduser(), classes, user_files.reading)
         encoded = encode_texts(tokenizer, user_files.config, found.texts)
         objective = Classification(user_files.config, tokenizer.vocab_size)
         seen = cls.user_files_overlap(cls.reload_training_split(user_files), found)
@@ -118,8 +116,8 @@ class ClassificationTask(Task):
             corpus=corpus.version,
             source=corpus.source,
             notes=corpus.all_notes,
-            reading=corpus.findings.version,
-            encodings=corpus.findings.encodings,
+            reading=corpus.reading.version,
+            encodings=corpus.reading.findings.encodings,
             sha256=corpus.sha256,
             splits={split: self._counts(config, split) for split in corpus.splits},
             padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),

@@ -23,7 +23,7 @@ from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.loader import BatchStream
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.text_files import LATEST, Findings, Reading
+from engine.data.text_files import LATEST, Reading
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORD_VERSION
@@ -38,7 +38,6 @@ class OwnFiles(NamedTuple):
 
     files: Mapping[str, str]  # by the option of `evaluate` that names each: `TaskKind.files`
     reading: Reading
-    findings: Findings  # to be added to
     config: RunConfig
     tokenizer: AnyTokenizer
     device: torch.device
@@ -150,7 +149,7 @@ class Task(ABC):
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from lint(config, self.n_predicted("train"), self.n_predicted("validation"))
-        yield from (Lint("data.corpus", note) for note in self.corpus.findings.notes)
+        yield from (Lint("data.corpus", note) for note in self.corpus.reading.findings.notes)
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> BatchStream:

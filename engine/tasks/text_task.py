@@ -112,7 +112,7 @@ class TextTask(Task):
             user_files.config,
             user_files.tokenizer.target,
         )
-        whole = "".join(piece for split in source.files for piece in source.pieces(split, user_files.findings))
+        whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
         texts, train = list[TextScorer](), cls.reload_training_split(user_files)
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
@@ -171,8 +171,8 @@ class TextTask(Task):
             corpus=self.corpus.version,
             source=self.corpus.source,
             notes=self.corpus.all_notes,
-            reading=self.corpus.findings.version,
-            encodings=self.corpus.findings.encodings,
+            reading=self.corpus.reading.version,
+            encodings=self.corpus.reading.findings.encodings,
             sha256=self.corpus.sha256,
             splits={name: self._split_counts(name) for name in self.corpus.splits},
             vocabulary=self.vocab_size,

@@ -75,7 +75,7 @@ class TranslationTask(Task):
     def user_files_scorer(cls, user_files: OwnFiles) -> TranslationScorer:
         files, tokenizer = user_files.files, user_files.tokenizer
         source, reference = (Path(files[side]).expanduser() for side in ("source", "reference"))
-        pairs = read_aligned(source, reference, user_files.reading, user_files.findings)
+        pairs = read_aligned(source, reference, user_files.reading)
         encoded = []
         for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
             known = tokenizer.source if side == "source" else tokenizer.target
@@ -153,8 +153,8 @@ class TranslationTask(Task):
             source=self.corpus.source,
             languages=tuple(self.corpus.languages),
             notes=self.corpus.all_notes,
-            reading=self.corpus.findings.version,
-            encodings=self.corpus.findings.encodings,
+            reading=self.corpus.reading.version,
+            encodings=self.corpus.reading.findings.encodings,
             sha256=self.corpus.sha256,
             splits={
                 name: {

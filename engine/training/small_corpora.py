@@ -60,7 +60,7 @@ def write_like(corpus: Corpus, folder: Path, train_share: float) -> SmallCorpus:
 
 def _table_suffix(corpus: Corpus) -> str:
     """Return the suffix of the table that a corpus was read from; "" for any other file, or a generated corpus."""
-    path, reading = Path(corpus.source), Reading(corpus.findings.version)
+    path, reading = Path(corpus.source), Reading(corpus.reading.version)
     files = [path] if path.is_file() else islice(path.rglob("*"), SEARCHED) if path.is_dir() else []
     tables = (table_suffix(file) for file in files if is_table(file, reading))
     return next(tables, "")

@@ -100,11 +100,11 @@ def small_task(config: RunConfig, task: Task, folder: Path) -> tuple[RunConfig, 
     tables["train"]["batch_size"] = scored["batch_size"] = AT_ONCE
     asked = RunConfig.model_validate(tables)
     if isinstance(task.corpus, TextCorpus) and isinstance(task.corpus.splits["train"], LargeSplit):
-        source = sources.find_source(small.corpus, Reading(task.corpus.findings.version))
+        source = sources.find_source(small.corpus, Reading(task.corpus.reading.version))
         splits, _ = large_splits(source, asked.data)
         made = type(task).from_corpus(TextCorpus("small", "small", small.corpus, splits), asked)
     else:
-        made = type(task).load(asked, None, version=task.corpus.findings.version)
+        made = type(task).load(asked, None, version=task.corpus.reading.version)
     return made.resolve_config(asked, str(folder), 1), made, small
 
 
@@ -457,7 +457,7 @@ def text_on_disk(config: RunConfig, task: Task) -> str:
         return ""
     generated = (part for rows in rows_of(config, task).values() for row in rows for part in row)
     with suppress(OSError, EOFError, ValueError):  # another file of the folder
-        read = (_file_text(file, corpus.findings.encodings.get(file.name, "utf-8")) for file in files)
+        read = (_file_text(file, corpus.reading.findings.encodings.get(file.name, "utf-8")) for file in files)
         return " ".join("\n".join(read if files else generated).split())
     return ""
 

@@ -10,7 +10,6 @@ lines are ordered by the hash of their text, so neither reordering nor adding li
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 
 from engine.base.errors import InputError, invalid_path_error, join_and
@@ -22,7 +21,7 @@ from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import TABLES
 from engine.data.parallel.lines import read_lines
 from engine.data.tables import read_delimited, without_final_blanks
-from engine.data.text_files import FIRST, LATEST, UTF8, Findings, Reading, row_error
+from engine.data.text_files import FIRST, LATEST, Reading, row_error
 
 DOCUMENTS_FILE = "documents.txt"
 VALIDATION_DOCUMENTS_FILE = "documents-validation.txt"
@@ -35,7 +34,7 @@ def accepts_path(corpus: str) -> bool:
 
 
 def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
-    reading, findings = Reading.of(data, version), Findings(version)
+    reading = Reading.of(data, version)
     try:
         path = Path(data.corpus).expanduser()
         source = str(path.resolve())
@@ -51,8 +50,8 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
         )
         raise InputError(problem)
     if not folder:
-        documents = _split_documents(read_documents(path, reading, findings), data, str(path)[:200])
-        return DocumentCorpus(path.name, path.name, source, (), documents, findings=findings)
+        documents = _split_documents(read_documents(path, reading), data, str(path)[:200])
+        return DocumentCorpus(path.name, path.name, source, (), documents, reading=reading)
     if not (path / DOCUMENTS_FILE).is_file():
         problem = tr(
             "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv go with it",
@@ -60,10 +59,10 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
             documents=DOCUMENTS_FILE,
         )
         raise InputError(problem)
-    own = read_documents(path / DOCUMENTS_FILE, reading, findings)
+    own = read_documents(path / DOCUMENTS_FILE, reading)
     notes: tuple[str, ...] = ()
     if (path / VALIDATION_DOCUMENTS_FILE).is_file():
-        held_out = read_documents(path / VALIDATION_DOCUMENTS_FILE, reading, findings)
+        held_out = read_documents(path / VALIDATION_DOCUMENTS_FILE, reading)
         documents = {"train": tuple(own), "validation": tuple(held_out)}
     else:
         documents = _split_documents(own, data, str(path / DOCUMENTS_FILE)[:200])
@@ -77,12 +76,12 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
             ),
         )
     name = path.resolve().name
-    questions = _read_question_files(path, reading, findings)
-    return DocumentCorpus(name, name, source, notes, documents, questions, findings=findings)
+    questions = _read_question_files(path, reading)
+    return DocumentCorpus(name, name, source, notes, documents, questions, reading=reading)
 
 
-def read_documents(path: Path, reading: Reading = UTF8, findings: Findings | None = None) -> list[str]:
-    return [line for line in read_lines(path, reading, findings).lines if line.strip()]
+def read_documents(path: Path, reading: Reading | None = None) -> list[str]:
+    return [line for line in read_lines(path, reading).lines if line.strip()]
 
 
 def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
@@ -107,7 +106,7 @@ def distinct_sorted_by_hash(documents: Iterable[str]) -> list[str]:
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
-def _read_question_files(folder: Path, reading: Reading, findings: Findings) -> dict[str, tuple[Question, ...]]:
+def _read_question_files(folder: Path, reading: Reading) -> dict[str, tuple[Question, ...]]:
     files = {}
     for split, stems in SPLIT_ALIASES.items():
         found = next((folder / f"{stem}.tsv" for stem in stems if (folder / f"{stem}.tsv").is_file()), None)
@@ -123,20 +122,18 @@ def _read_question_files(folder: Path, reading: Reading, findings: Findings) -> 
                 split=split,
             )
             raise InputError(problem)
-    return {
-        split: read_questions(path, reading, findings, may_lack_answers=split == "test")
-        for split, path in files.items()
-    }
+    return {split: read_questions(path, reading, may_lack_answers=split == "test") for split, path in files.items()}
 
 
 def read_questions(
-    path: Path, reading: Reading = UTF8, findings: Findings | None = None, *, may_lack_answers: bool = False
+    path: Path, reading: Reading | None = None, *, may_lack_answers: bool = False
 ) -> tuple[Question, ...]:
     """Return a file's questions: `question`, a tab, `answer`; a first line of just these words is a header. With
     `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
     """
-    where, cells_of = str(path)[:200], partial(read_delimited, reading=reading, findings=findings, delimiter="\t")
-    rows = list(without_final_blanks((first_reading.read_tabs if reading.version == FIRST else cells_of)(path)))
+    where, old = str(path)[:200], reading is not None and reading.version == FIRST
+    found = first_reading.read_tabs(path) if old else read_delimited(path, reading, "\t")
+    rows = list(without_final_blanks(found))
     if not rows:
         raise InputError(tr("{where}: this file is empty; it needs a question and its answer per line", where=where))
     first = int(tuple(cell.strip().lower() for cell in rows[0][1]) in (HEADINGS, HEADINGS[:1]))

@@ -26,8 +26,6 @@ from engine.data.tables import DEFAULT_FIELD, parse_delimited, read_delimited
 from engine.data.text_files import (
     FIRST,
     LATEST,
-    UTF8,
-    Findings,
     Reading,
     cut_lines,
     peek_ascii,
@@ -66,7 +64,7 @@ def _header_names_only_text(file: Path) -> bool:
 
 
 def load_path(data: DataConfig, version: int = LATEST) -> LabelledCorpus:
-    reading, findings = Reading.of(data, version), Findings(version)
+    reading = Reading.of(data, version)
     try:
         path = Path(data.corpus).expanduser()
         source, folder = str(path.resolve()), path.is_dir()
@@ -80,13 +78,13 @@ def load_path(data: DataConfig, version: int = LATEST) -> LabelledCorpus:
         )
         raise InputError(problem)
     home = path if folder else path.parent
-    rows, notes, refused = read_table(path / TRAIN if folder else path, reading, findings)
+    rows, notes, refused = read_table(path / TRAIN if folder else path, reading)
     parts = {"train": rows}
     if folder:
         for split, stems in SPLIT_ALIASES.items():
             found = next((path / f"{stem}.csv" for stem in stems if (path / f"{stem}.csv").is_file()), None)
             if split != "train" and found is not None:
-                parts[split] = read_table(found, reading, findings)[0]
+                parts[split] = read_table(found, reading)[0]
     if "validation" not in parts:
         test = 0.0 if "test" in parts else data.test_fraction
         parts |= _split_rows(parts["train"], data.validation_fraction, test, str(path)[:200])
@@ -100,24 +98,24 @@ def load_path(data: DataConfig, version: int = LATEST) -> LabelledCorpus:
         if split in parts
     }
     name = path.resolve().name
-    names = _class_names(classes, home, reading, findings)
-    return LabelledCorpus(name, name, source, notes, names, splits, refusal=refused, findings=findings)
+    names = _class_names(classes, home, reading)
+    return LabelledCorpus(name, name, source, notes, names, splits, refusal=refused, reading=reading)
 
 
-def read_labelled(path: Path, classes: Sequence[str], reading: Reading, findings: Findings) -> LabelledTexts:
+def read_labelled(path: Path, classes: Sequence[str], reading: Reading) -> LabelledTexts:
     """Return the rows of a CSV file whose classes are these, by name, or by number as `load_path` counts them: from 0
     if a row has class 0, else from 1. `InputError`: another name, or numbers that fit either way of counting.
     """
-    rows = read_table(path, reading, findings)[0]
+    rows = read_table(path, reading)[0]
     labels = sorted({label for _, label in rows})
     where, numbers = str(path)[:200], {name: i for i, name in enumerate(classes)}
     if not numbers.keys() & set(labels) and all(map(str.isdecimal, labels)):
         if (path.parent / NAMES).is_file():
-            names = dict(zip(labels, _class_names(labels, path.parent, reading, findings), strict=True))
+            names = dict(zip(labels, _class_names(labels, path.parent, reading), strict=True))
             rows = [(text, names[label]) for text, label in rows]
             labels = sorted(set(names.values()))
         else:
-            numbers = _class_numbers(labels, classes, where, findings)
+            numbers = _class_numbers(labels, classes, where, reading)
     unknown = next((label for label in labels if label not in numbers), None)
     if unknown is not None:
         problem = tr(
@@ -130,7 +128,7 @@ def read_labelled(path: Path, classes: Sequence[str], reading: Reading, findings
     return LabelledTexts(tuple(text for text, _ in rows), tuple(numbers[label] for _, label in rows))
 
 
-def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, findings: Findings) -> dict[str, int]:
+def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, reading: Reading) -> dict[str, int]:
     """Return the classes of numbers, if only one way of counting fits."""
     from_zero, from_one = "0" in labels, str(len(classes)) in labels
     if not (from_zero or from_one):
@@ -141,13 +139,12 @@ def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, fi
         )
         raise InputError(problem)
     start = 0 if from_zero else 1
-    findings.remarks[
-        english("the classes of {file} are counted from {start}", file=PurePath(where).name, start=start)
-    ] = None
+    name = PurePath(where).name
+    reading.add_note(english("the classes of {file} are counted from {start}", file=name, start=start))
     return {str(i + start): i for i in range(len(classes))}
 
 
-def read_table(path: Path, reading: Reading = UTF8, findings: Findings | None = None) -> LabelledTable:
+def read_table(path: Path, reading: Reading | None = None) -> LabelledTable:
     """Return the texts and classes of a CSV file (RFC 4180), and what there is to say about its columns."""
     where = str(path)[:200]
     rows: TextClassRows = []
@@ -156,7 +153,7 @@ def read_table(path: Path, reading: Reading = UTF8, findings: Findings | None = 
     heads: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     beside: dict[int, set[tuple[str, str]]] = {}  # by column: its values, each with a class of the same row
-    for number, cells in read_delimited(path, reading, findings):
+    for number, cells in read_delimited(path, reading):
         if not cells:
             continue
         if label is None:
@@ -239,20 +236,18 @@ def _sorted_classes(parts: Mapping[str, TextClassRows], where: str) -> list[str]
     return sorted(found, key=lambda label: (int(label) if label.isdecimal() else -1, label))
 
 
-def _class_names(classes: Sequence[str], home: Path, reading: Reading, findings: Findings) -> tuple[str, ...]:
+def _class_names(classes: Sequence[str], home: Path, reading: Reading) -> tuple[str, ...]:
     """Return the names of classes that are numbers, from classes.txt; others as they are. Numbers are counted from 0 if
     there is a class 0, else from 1.
     """
     file = home / NAMES
     if not file.is_file() or not all(label.isdecimal() for label in classes):
         return tuple(classes)
-    names = read_lines(file, reading, findings).without_trailing_empty()
+    names = read_lines(file, reading).without_trailing_empty()
     numbers = [int(label) for label in classes]
     start = 0 if reading.version > FIRST and 0 in numbers else 1
     if not start:
-        findings.remarks[english("the rows count classes from 0, so the first line of classes.txt names class 0")] = (
-            None
-        )
+        reading.add_note(english("the rows count classes from 0, so the first line of classes.txt names class 0"))
     last = len(names) - 1 + start
     outside = next((number for number in numbers if not start <= number <= last), None)
     if outside is not None:

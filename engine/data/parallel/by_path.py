@@ -28,18 +28,18 @@ from engine.data.parallel.lines import NumberedLines, read_lines, trim_both, une
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, complete_pairs, grouped_split, interleave_targets
 from engine.data.parallel.table import LANGUAGES, SIDES, parse_pairs_and_languages
 from engine.data.tables import read_delimited
-from engine.data.text_files import LATEST, UTF8, Findings, Reading
+from engine.data.text_files import LATEST, Reading
 
 TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 FILE_PATTERN = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml", "jsonl", "parquet"})
 
 
-def read_aligned(source: Path, target: Path, reading: Reading = UTF8, findings: Findings | None = None) -> Pairs:
+def read_aligned(source: Path, target: Path, reading: Reading | None = None) -> Pairs:
     """Return the pairs of two aligned files; `InputError` for an empty line in either."""
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(tr("{source}: given for both sides; one side must be the file of translations", source=source))
-    ones, others = (read_lines(file, reading, findings) for file in (source, target))
+    ones, others = (read_lines(file, reading) for file in (source, target))
     rows = align_lines(ones, others)
     for number, (one, other) in enumerate(rows, start=1):
         if not (one.strip() or other.strip()):
@@ -119,9 +119,9 @@ def split_comma_joined_paths(base: str) -> list[str]:
 
 def load_path(data: DataConfig, version: int = LATEST) -> ParallelCorpus:
     base, chosen = split_selector(data.corpus)
-    reading, findings = Reading.of(data, version), Findings(version)
+    reading = Reading.of(data, version)
     try:
-        corpus = _read_corpus(base, chosen, reading, findings)
+        corpus = _read_corpus(base, chosen, reading)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
@@ -131,31 +131,31 @@ def load_path(data: DataConfig, version: int = LATEST) -> ParallelCorpus:
     test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
     splits |= grouped_split(splits["train"], validation, test, base[:200])
     in_order = {name: splits[name] for name in SPLIT_ALIASES if name in splits}
-    return replace(corpus, splits=in_order, findings=findings)
+    return replace(corpus, splits=in_order, reading=reading)
 
 
-def _read_corpus(base: str, chosen: tuple[str, ...] | None, reading: Reading, findings: Findings) -> ParallelCorpus:
+def _read_corpus(base: str, chosen: tuple[str, ...] | None, reading: Reading) -> ParallelCorpus:
     """Return what there is in files, of which the names of fields are languages too."""
     path = Path(base).expanduser()
     notes: tuple[str, ...] = ()
     folder = path_exists(base) and path.is_dir()
     if chosen is not None and ((folder and not _pair_files(path) and sources.is_text_folder(base)) or has_fields(path)):
         files = {split or "train": found for split, found in sources.find_source(base, reading).files.items()}
-        languages, (splits, notes) = chosen, read_fields(files, chosen, reading=reading, findings=findings)
+        languages, (splits, notes) = chosen, read_fields(files, chosen, reading=reading)
     elif folder:
-        languages, splits = _read_folder(path, chosen, reading, findings)
+        languages, splits = _read_folder(path, chosen, reading)
     elif path_exists(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen or ("1", "2")]
-        rows = read_delimited(path, reading, findings, "\t")
+        rows = read_delimited(path, reading, "\t")
         pairs, languages = parse_pairs_and_languages(rows, str(path)[:200], columns)
         splits = {"train": pairs}
     else:
-        return _read_two_files(base, chosen, reading, findings)
+        return _read_two_files(base, chosen, reading)
     name = path.resolve().name
     return ParallelCorpus(name, name, base, languages, splits, notes)
 
 
-def _read_two_files(base: str, chosen: tuple[str, ...] | None, reading: Reading, findings: Findings) -> ParallelCorpus:
+def _read_two_files(base: str, chosen: tuple[str, ...] | None, reading: Reading) -> ParallelCorpus:
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         problem = tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
@@ -167,11 +167,11 @@ def _read_two_files(base: str, chosen: tuple[str, ...] | None, reading: Reading,
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     languages = tuple(name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
     name = ",".join(file.name for file in files)
-    return ParallelCorpus(name, name, base, languages, {"train": read_aligned(files[0], files[1], reading, findings)})
+    return ParallelCorpus(name, name, base, languages, {"train": read_aligned(files[0], files[1], reading)})
 
 
 def _read_folder(
-    folder: Path, chosen: tuple[str, ...] | None, reading: Reading, findings: Findings
+    folder: Path, chosen: tuple[str, ...] | None, reading: Reading
 ) -> tuple[tuple[str, ...], dict[str, Pairs]]:
     files = _pair_files(folder)
     names = ", ".join([path.name for path in files.values()][:6])
@@ -221,9 +221,9 @@ def _read_folder(
             raise InputError(problem)
         first, *others = (files[stem, one] for one in chosen)
         if len(others) == 1:
-            splits[split] = read_aligned(first, others[0], reading, findings)
+            splits[split] = read_aligned(first, others[0], reading)
         else:
-            source, *targets = (read_lines(file, reading, findings) for file in (first, *others))
+            source, *targets = (read_lines(file, reading) for file in (first, *others))
             pairs = (complete_pairs(align_lines(source, target))[0] for target in targets)
             splits[split] = interleave_targets(dict(zip(chosen[1:], pairs, strict=True)))
     if "train" not in splits:

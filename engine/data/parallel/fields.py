@@ -14,7 +14,7 @@ from engine.base.errors import InputError
 from engine.base.language import tr, trn
 from engine.data.parallel.pairs import Pairs, complete_pairs
 from engine.data.tables import read_columns, table_suffix
-from engine.data.text_files import UTF8, Findings, Reading
+from engine.data.text_files import Reading
 
 
 def has_fields(path: Path) -> bool:
@@ -25,26 +25,21 @@ def read_fields(
     files: Mapping[str, Sequence[Path]],
     fields: Sequence[str],
     most: Callable[[str], int | None] = lambda split: None,
-    reading: Reading = UTF8,
-    findings: Findings | None = None,
+    reading: Reading | None = None,
 ) -> tuple[dict[str, Pairs], tuple[str, ...]]:
     """Return the pairs of each split's files, the first `most` or all, and a note if rows were left out. `InputError`:
     with the file, and its line or row.
     """
-    read = {
-        split: _read_pairs(found, fields, most(split), reading, findings or Findings())
-        for split, found in files.items()
-    }
+    how = reading or Reading()
+    read = {split: _read_pairs(found, fields, most(split), how) for split, found in files.items()}
     left_out = sum(n for _, n in read.values())
     return {split: pairs for split, (pairs, _) in read.items()}, left_out_note(left_out)
 
 
-def _read_pairs(
-    files: Iterable[Path], fields: Sequence[str], most: int | None, reading: Reading, findings: Findings
-) -> tuple[Pairs, int]:
+def _read_pairs(files: Iterable[Path], fields: Sequence[str], most: int | None, reading: Reading) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
-    rows = chain.from_iterable(read_columns(file, fields, reading, findings) for file in files)
+    rows = chain.from_iterable(read_columns(file, fields, reading) for file in files)
     lines = ([" ".join(cell.split()) for cell in cells] for _, cells in rows)
     return complete_pairs(((source, target) for source, target in lines), most)
 

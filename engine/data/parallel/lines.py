@@ -13,8 +13,6 @@ from engine.base.errors import InputError, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_regular_file
 from engine.data.text_files import (
-    UTF8,
-    Findings,
     Reading,
     cut_lines,
     decode,
@@ -76,11 +74,9 @@ def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, tar
     return InputError(problem)
 
 
-def read_lines(
-    path: Path, reading: Reading = UTF8, findings: Findings | None = None, max_lines: int | None = None
-) -> NumberedLines:
+def read_lines(path: Path, reading: Reading | None = None, max_lines: int | None = None) -> NumberedLines:
     """Return the lines of a text file, or the first `most`. Raises as `read_pieces` and `collect_lines`."""
-    return collect_lines(read_pieces(path, reading, findings), str(path)[:200], max_lines)
+    return collect_lines(read_pieces(path, reading), str(path)[:200], max_lines)
 
 
 def read_text(path: Path) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT
 from engine.data.tables import parse_delimited, read_columns, read_delimited
-from engine.data.text_files import Findings, Reading, cut_lines
+from engine.data.text_files import Reading, cut_lines
 
 ODD = "\u2028 \u0085 \x0b \x0c \x1c \x1d \x1e \r, ;\t"  # none of them ends a row
 CELL = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
@@ -149,7 +149,7 @@ def test_packed_tables_are_known_by_their_own_header(tmp_path) -> None:
 
 def test_rows_are_read_one_after_the_other(tmp_path) -> None:
     (tmp_path / "a.csv").write_bytes(b"text\n" + b"words\n" * (1 << 18) + b"\xff\n")
-    rows = read_columns(tmp_path / "a.csv", [None], Reading(), Findings())
+    rows = read_columns(tmp_path / "a.csv", [None], Reading())
     assert next(rows) == (2, ["words"])
     (tmp_path / "a.tsv").write_bytes(b"a\tb\n" * (1 << 19) + b"\xff\n")
     assert next(read_delimited(tmp_path / "a.tsv", delimiter="\t")) == (1, ["a", "b"])
@@ -167,9 +167,9 @@ import sys
 from pathlib import Path
 from engine.base.errors import InputError
 from engine.data.tables import read_columns
-from engine.data.text_files import Findings, Reading
+from engine.data.text_files import Reading
 try:
-    print(sum(len(cells[0]) for _, cells in read_columns(Path(sys.argv[1]), [None], Reading(), Findings())))
+    print(sum(len(cells[0]) for _, cells in read_columns(Path(sys.argv[1]), [None], Reading())))
 except InputError as error:
     print(error)
 """

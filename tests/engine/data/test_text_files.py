@@ -26,8 +26,8 @@ RUSSIAN = "Все счастливые семьи похожи друг на д�
 
 def read(raw: bytes, path: Path, **how: Any) -> tuple[str, Findings]:
     path.write_bytes(raw)
-    findings = Findings()
-    return "".join(read_pieces(path, Reading(**how), findings)), findings
+    reading = Reading(**how)
+    return "".join(read_pieces(path, reading)), reading.findings
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_a_text_is_the_same_in_blocks_of_any_size(monkeypatch, codec: str, size:
     encoding = codec if codec in ("gb18030", "big5") else "auto"
     # A byte-order mark is looked for in the first block.
     blocks = [raw[:4], *(raw[i : i + size] for i in range(4, len(raw), size))]
-    findings = Findings()
-    assert "".join(decode(blocks, Path("a"), Reading(encoding=encoding), findings)) == CHINESE
-    assert findings.crlf == CHINESE.count("\n")
+    reading = Reading(encoding=encoding)
+    assert "".join(decode(blocks, Path("a"), reading)) == CHINESE
+    assert reading.findings.crlf == CHINESE.count("\n")
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-8-sig"])
@@ -187,7 +187,7 @@ def test_one_novel_is_the_same_text_in_any_encoding_in_each_task_that_reads_file
         data = DataConfig(corpus=corpus, encoding=encoding, validation_fraction=0.2)
         found = load_corpus(KINDS[kind.strip()].corpus_class, data)  # type: ignore[index]
         hashes[form] = found.sha256
-        assert bool(found.findings.encodings) == (form in ("utf-16", "gb18030", "big5"))
+        assert bool(found.reading.findings.encodings) == (form in ("utf-16", "gb18030", "big5"))
         if encoding != "auto":
             with pytest.raises(InputError, match=rf"it seems to be {encoding}: set data\.encoding = {encoding}"):
                 load_corpus(KINDS[kind.strip()].corpus_class, DataConfig(corpus=corpus))  # type: ignore[index]

@@ -15,7 +15,6 @@ from engine.base.recorded_text import told
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.data.text_files import Findings
 from engine.runs.files import write_user_file
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
@@ -89,7 +88,7 @@ def evaluate(
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     own = _user_files_by_option(reader, config, split, text=text, source=source, reference=reference, csv=csv)
-    reading, findings = make_reading(encoding, keeps_cr=config.data.line_ends == "keep"), Findings()
+    reading = make_reading(encoding, keeps_cr=config.data.line_ends == "keep")
     split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
@@ -147,9 +146,7 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            scorer = kind.user_files_scorer(
-                OwnFiles(own, reading, findings, config, tokenizer, where, reader.data, data_dir)
-            )
+            scorer = kind.user_files_scorer(OwnFiles(own, reading, config, tokenizer, where, reader.data, data_dir))
         else:
             corpus = load_corpus(kind.corpus_class, config.data, data_dir, reader.data.reading)
             _require_same(reader, corpus.name, corpus.sha256, split, kind.hash_prefix)
@@ -157,9 +154,9 @@ def evaluate(
             scorer = kind.from_corpus(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     with show_progress(scorer.activity):
         record, lines = scorer.evaluate(model, sentences)
-    if findings.notes:
-        record["notes"] = findings.notes
-        lines += [f"  {tr('note')}: {told(note)}" for note in findings.notes]
+    if notes := reading.findings.notes:
+        record["notes"] = notes
+        lines += [f"  {tr('note')}: {told(note)}" for note in notes]
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
         lines += [f"  ⚠ {told(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
