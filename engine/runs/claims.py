@@ -1,9 +1,11 @@
 """Claims: which of several workers, on whatever hosts, may write a run of a shared runs folder.
 
 `RUNS/.claims/NAME/N` is the N-th claim on run NAME, which need not exist yet. It is created exclusively, so that one of
-several takers wins; it says who holds it, and its time of modification is its heartbeat. The highest number counts.
-Whoever takes over a run from a holder that is gone adds the next number and removes the old one, and the processes of
-the old holder leave before they write again (`RunWriter`). No two clocks are compared.
+several takers wins; it says who holds it, and its time of modification is its heartbeat. The highest number counts: a
+taker that was held up after it had listed the claims, while others came and went, finds a higher number than its own
+once it has created it, and withdraws. Whoever takes over a run from a holder that is gone adds the next number and
+removes the old one, and the processes of the old holder leave before they write again (`RunWriter`). No two clocks are
+compared.
 """
 
 import errno
@@ -64,7 +66,7 @@ class Claim:
         data = _content(self.path)
         if data is None or self.id.encode() not in data or data.endswith(RELEASED):
             return False
-        return not self.path.with_name(str(self.number + 1)).exists()
+        return max(_numbers(self.path.parent), default=0) <= self.number
 
     def require_held(self) -> None:
         """Raise `RunTakenOver` if it is no longer held."""
@@ -122,6 +124,9 @@ def claim(runs_dir: Path, name: str) -> Claim | None:
             append_whole(file, json.dumps(holder.dump()).encode() + b"\n")
         with suppress(OSError):
             made.path.chmod(0o644)  # everybody has to see who holds it
+        if _numbers(folder)[-1:] != [made.number]:  # this process was held up before it created it
+            made.path.unlink(missing_ok=True)
+            return None
         for number in numbers:  # before anything is written: a network disk may hide the new claim from the old holder
             (folder / str(number)).unlink(missing_ok=True)
     except OSError:

@@ -6,12 +6,17 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import pytest
@@ -235,6 +240,112 @@ def test_of_many_that_take_over_one_wins(tmp_path) -> None:
     assert sum(won.get(timeout=PATIENCE) for _ in all_) == 1
     for process in all_:
         process.join()
+
+
+def test_a_taker_that_was_held_up_while_others_came_and_went_withdraws(tmp_path, monkeypatch) -> None:
+    """It finds 1 given back; meanwhile 2 and 3 come and go and 4 is taken; then it makes 2."""
+    released(claim(tmp_path, "a"))
+    real, theirs = os.open, list[Claim | None]()
+
+    def held_up(path: Any, flags: int, *rest: int) -> int:
+        if flags & os.O_CREAT:
+            monkeypatch.undo()
+            for _ in range(2):
+                released(claim(tmp_path, "a"))
+            theirs.append(claim(tmp_path, "a"))
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", held_up)
+    assert claim(tmp_path, "a") is None
+    assert theirs[0] is not None and theirs[0].number == 4 and theirs[0].is_held
+    assert [path.name for path in (tmp_path / ".claims/a").iterdir()] == ["4"]
+
+
+def released(made: Claim | None) -> None:
+    assert made is not None and made.is_held
+    made.release()
+
+
+def test_of_two_claims_that_an_earlier_version_left_the_higher_one_is_held(tmp_path) -> None:
+    low = left(tmp_path, "a", pid=os.getpid())
+    high = low.with_name("4")
+    high.write_text(low.read_text().replace("theirs", "others"))
+    assert not Claim(low, "theirs").is_held and Claim(high, "others").is_held
+    assert claim(tmp_path, "a") is None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a process knows of a claim that it has made; seconds of the one clock that all processes read."""
+
+    number: int
+    began: float  # to claim it
+    looks: tuple[tuple[float, float], ...]  # when it asked and was told that the claim is held
+    gave_back: float
+
+
+def taker(host: str, runs: Path, last: int, turns: Any) -> None:
+    """Claim a run and give it back, again and again, now and then held up; each process is a host of its own."""
+    socket.gethostname = lambda: host
+    me, found, chance = identity(), list[Turn](), random.Random(host)
+
+    def held_up(real: Callable[..., Any]) -> Callable[..., Any]:
+        def act(*given: Any, **how: Any) -> Any:
+            if chance.random() < 0.003:
+                time.sleep(chance.uniform(0, 0.15))
+            return real(*given, **how)
+
+        return act
+
+    os.open, os.listdir, Path.unlink = held_up(os.open), held_up(os.listdir), held_up(Path.unlink)
+    claims.append_whole = held_up(claims.append_whole)
+    claims.identity, claims.HOLDER_LOST_AFTER = lambda: me, 0.05  # type: ignore[assignment, misc]
+    while max(claims._numbers(runs / ".claims/a"), default=0) < last:
+        began, looks = NOW(), list[tuple[float, float]]()
+        made = claim(runs, "a")
+        if made is None:
+            continue
+        for _ in range(chance.choice((1, 1, 1, 5))):
+            asked = NOW()
+            if made.is_held:
+                looks.append((asked, NOW()))
+        found.append(Turn(made.number, began, tuple(looks), NOW()))
+        made.release()
+    turns.put(found)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing here can be stopped")
+@pytest.mark.parametrize("races", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_whoever_is_stopped_wherever_no_two_hold_a_run(races: int, tmp_path) -> None:
+    """A claim that stands still for 0.05 s may be taken over; its holder, if it goes on, does not hold it again."""
+    forks, chance, stops, taken_over = multiprocessing.get_context("fork"), random.Random(races), 0, 0
+    (tmp_path / ".claims/a").mkdir(parents=True)
+    queue, left_to_tell = forks.Queue(), 6
+    processes = [forks.Process(target=taker, args=(f"host{n}", tmp_path, races, queue)) for n in range(left_to_tell)]
+    for process in processes:
+        process.start()
+    found = list[Turn]()
+    while left_to_tell:
+        with suppress(Empty):
+            found += queue.get(timeout=chance.uniform(0, 0.02))
+            left_to_tell -= 1
+        pid = chance.choice(processes).pid or 0  # it is there until it is joined
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(chance.uniform(0, 0.15))
+        os.kill(pid, signal.SIGCONT)
+        stops += 1
+    for process in processes:
+        process.join()
+    found.sort(key=lambda turn: turn.number)
+    held = [turn for turn in found if turn.looks]
+    assert len(held) == len({turn.number for turn in held}) > races / 2
+    for before, after in pairwise(held):
+        assert before.looks[-1][0] <= after.looks[0][1], "one that was taken over holds it again"
+        if before.gave_back > after.looks[0][1]:
+            assert after.looks[0][1] - before.began >= 0.05, "one that did not stand still was taken over"
+            taken_over += 1
+    print(f"\n[claims] {len(held):,} held, {len(found) - len(held):,} lost, {stops:,} stops, {taken_over} taken over")
+    assert taken_over or races < 10_000
 
 
 # Writers.
