@@ -53,13 +53,14 @@ class Source:
 
     @property
     def fingerprint(self) -> list[list[str | int]]:
-        """A value that changes when a file does, found without reading it."""
+        """A value that changes when a file does, found without reading it; `InputError`: it may not be read."""
         found: list[list[str | int]] = [[self.field or "", int(self.by_document)]]
         if self.reading != Reading(FIRST):
             found[0] += [self.reading.version, self.reading.encoding, int(self.reading.keeps_cr)]
         for split, files in self.files.items():
             for file in files:
-                stat = file.stat()
+                with _open(file) as opened:
+                    stat = os.fstat(opened.fileno())
                 found.append([split, str(file), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns])
         return found
 

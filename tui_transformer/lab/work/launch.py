@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import english, tr
-from engine.base.plain_files import require_regular_files
+from engine.base.plain_files import OWNER_VARIABLE, require_regular_files
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.runs.claims import Claim
@@ -88,14 +88,17 @@ def spawn(
     ranks: int = 1,
     attached: bool = False,
     claim: Claim | None = None,
+    for_owner: bool = False,
 ) -> "subprocess.Popen[bytes]":
     """Start a separate process that begins or resumes a run, at low priority so that the machine stays usable; it
-    leaves the run when `claim` is no longer held.
+    leaves the run when `claim` is no longer held. With `for_owner`, it reads only what the run's owner may read too.
     """
     folder = () if data_dir is None else ("--data-dir", str(data_dir.resolve()))
     require_regular_files(run)
     words = (verb, str(run.resolve()), "--device", device, *options, *folder)
-    variables = claim.variables if claim else None
+    variables = claim.variables if claim else {}
+    if for_owner and hasattr(os, "getuid") and (owner := run.lstat().st_uid) != os.getuid():
+        variables |= {OWNER_VARIABLE: f"{owner}:{run.resolve()}"}
     process = start_detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
     if os.name == "posix":
         import psutil

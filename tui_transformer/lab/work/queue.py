@@ -186,7 +186,7 @@ class QueueRunner:
             claim = claims.claim(entry.path.parent, entry.path.name)
             if claim is None:
                 raise InputError(english("another process has claimed it"))
-            process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim)
+            process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim, for_owner=True)
             over = _wait_and_terminate_at_limit(
                 process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up
             )

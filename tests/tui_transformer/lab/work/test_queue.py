@@ -46,7 +46,7 @@ def begun(monkeypatch) -> list[tuple[str, Path | None]]:
     """What was begun; every run that is begun is finished at once."""
     found: list[tuple[str, Path | None]] = []
 
-    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim) -> Done:
+    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim, for_owner: bool) -> Done:
         if data_dir is not None:
             data_dir.resolve(strict=False)
         queue.RunWriter.adopt(run).close("finished", "")
@@ -144,7 +144,9 @@ class Clock:
         monkeypatch.setattr(queue.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds))
         monkeypatch.setattr(queue.time, "monotonic", lambda: self.now)
 
-    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim) -> "Training":
+    def spawn(
+        self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim, for_owner: bool
+    ) -> "Training":
         assert claim.is_held and claim.name == run.name
         self.turns.append(Training(self, verb, run, device))
         return self.turns[-1]
