@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 
 from engine.base.errors import InputError, comma_separated, invalid_path_error, reason
 from engine.base.language import tr
+from engine.base.plain_files import open_regular_file
 from engine.data import first_reading
 from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 from engine.data.tables import read_columns, table_suffix
@@ -59,8 +60,11 @@ class Source:
             found[0] += [self.reading.version, self.reading.encoding, int(self.reading.keeps_cr)]
         for split, files in self.files.items():
             for file in files:
-                with _open(file) as opened:
-                    stat = os.fstat(opened.fileno())
+                try:
+                    with open_regular_file(file) as opened:
+                        stat = os.fstat(opened.fileno())
+                except OSError as error:
+                    raise _unreadable_error(file, error) from None
                 found.append([split, str(file), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns])
         return found
 
@@ -111,8 +115,7 @@ def find_source(corpus: str, reading: Reading | None = None) -> Source:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(corpus, error) from None
     if not there:
-        why = reason(FileNotFoundError(2, "No such file or directory"))
-        raise InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=why))
+        raise _unreadable_error(path, FileNotFoundError(2, "No such file or directory"))
     if not path.is_dir():
         if not path.is_file():
             raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
@@ -125,6 +128,10 @@ def find_source(corpus: str, reading: Reading | None = None) -> Source:
             raise InputError(problem)
         return Source(path, field, {"": (path.resolve(),)}, reading=reading)
     return Source(path, field, group_by_split(path, _list_files(path), reading.version), reading=reading)
+
+
+def _unreadable_error(path: Path, error: OSError) -> InputError:
+    return InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=reason(error)))
 
 
 def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> dict[str, tuple[Path, ...]]:
