@@ -239,7 +239,9 @@ def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, da
     def stop(number: int) -> None:
         came.append(number)
         pid = reader.status.pid
-        if pid is not None and process.poll() is None:
+        if len(came) > 1:  # a rank that hangs keeps the others from stopping: torch kills what is left after 30 s
+            process.terminate()
+        elif pid is not None and process.poll() is None:
             with suppress(OSError):
                 os.kill(pid, number)
 
