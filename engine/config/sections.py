@@ -83,13 +83,11 @@ class DataConfig(Section):
         StrictBool, Doc("whether a classifier lowercases its texts: fewer distinct words, each seen more often")
     ] = later_field(False)
     encoding: Annotated[
-        Literal["auto", "utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5", "shift_jis", "cp1252"],
+        Literal["auto", "utf-16-le", "utf-16-be", "gb18030", "big5", "shift_jis", "cp1252"],
         Doc(
             "the encoding of your own files",
             {
                 "auto": "UTF-8, unless a byte-order mark says otherwise",
-                "utf-8": "UTF-8, also if a byte-order mark says so",
-                "utf-16": "UTF-16 with a byte-order mark",
                 "utf-16-le": "UTF-16, little-endian",
                 "utf-16-be": "UTF-16, big-endian",
                 "gb18030": "Chinese, also GBK and GB 2312",

@@ -113,12 +113,6 @@ def split_borders(length: int, data: DataConfig) -> tuple[int, int]:
     return train_stop, test_start
 
 
-def split_text(text: str, data: DataConfig) -> dict[str, Split]:
-    return {
-        split: Split(text[start:stop]) for split, (start, stop) in remaining_split_spans(len(text), data, ()).items()
-    }
-
-
 def _distance_bands(probe: TextProbe) -> list[TextProbe]:
     if probe.name != "recall":
         return [probe]

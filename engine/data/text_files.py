@@ -144,12 +144,8 @@ def limit_unpacking(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) ->
 
 def require_plausible_size(unpacked: int, packed: int, where: str) -> None:
     if unpacked > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
-        problem = tr(
-            "{where}: unpacks to more than {ratio} times its size; no text compresses that well",
-            where=where,
-            ratio=MAX_UNPACKING_RATIO,
-        )
-        raise InputError(problem)
+        said = tr("{where}: unpacks to more than {n} times its size; no text does", where=where, n=MAX_UNPACKING_RATIO)
+        raise InputError(said)
 
 
 def without_packing(path: PurePath) -> PurePath:
@@ -176,7 +172,7 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
         reading.findings.encodings[path.name] = encoding
     decoder = codecs.getincrementaldecoder(codec)()
     normalizes = reading.version > FIRST and not reading.keeps_cr
-    at, held, multibyte = _Place(), "", 0
+    byte, line, held, multibyte = 0, 1, "", 0
     wrong: InputError | None = None
     for raw in chain((first,), blocks, (b"",)):
         pending = len(decoder.getstate()[0])
@@ -188,13 +184,23 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
                 hint = tr(", although the text before it is; a file must have one encoding")
             else:
                 hint = _encoding_hint(raw, reading, tr("; convert the file to UTF-8"))
-            wrong = _undecodable_error(where, at.after(text, size), encoding, hint)
+            byte, line = byte + size, line + text.count("\n")
+            wrong = InputError(
+                tr(
+                    "{where}: byte {byte:,} (line {line:,}) is not {encoding}{hint}",
+                    where=where,
+                    byte=byte,
+                    line=line,
+                    encoding=encoding.upper(),
+                    hint=hint,
+                )
+            )
         if "\0" in text:
             text = text[: text.index("\0")]
             hint = _encoding_hint(raw, reading, tr(", so this is not text"))
-            line = at.after(text, 0).line
+            line += text.count("\n")
             wrong = InputError(tr("{where}: line {line:,} has a NUL byte{hint}", where=where, line=line, hint=hint))
-        at, multibyte = at.after(text, size), multibyte + _count_beyond_ascii(text)
+        byte, line, multibyte = byte + size, line + text.count("\n"), multibyte + _count_beyond_ascii(text)
         if normalizes:
             text, held = held + text, ""
             if raw and text.endswith("\r"):
@@ -212,21 +218,12 @@ def _count_beyond_ascii(text: str) -> int:
     return 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
 
 
-@dataclass(frozen=True)
-class _Place:
-    byte: int = 0
-    line: int = 1
-
-    def after(self, text: str, size: int) -> "_Place":
-        return _Place(self.byte + size, self.line + text.count("\n"))
-
-
 def _encoding(first: bytes, where: str, reading: Reading) -> tuple[str, str]:
     """Return the encoding of a file that begins with some bytes, and Python's name for it."""
     asked = reading.encoding
     for mark, encoding, codec in BYTE_ORDER_MARKS:
         if first.startswith(mark):
-            if asked in ("auto", encoding) or (asked == "utf-16" and codec == asked):
+            if asked in ("auto", encoding):
                 return encoding, codec
             problem = tr(
                 "{where}: its byte-order mark says {encoding}; leave out {option}{asked}",
@@ -236,13 +233,8 @@ def _encoding(first: bytes, where: str, reading: Reading) -> tuple[str, str]:
                 asked=asked,
             )
             raise InputError(problem)
-    if asked in ("auto", "utf-8"):
+    if asked == "auto":
         return "utf-8", "utf-8"
-    if asked == "utf-16":
-        option = reading.option
-        raise InputError(
-            tr("{where}: has no byte-order mark; set {option}utf-16-le or utf-16-be", where=where, option=option)
-        )
     if not first.isascii() and not asked.startswith("utf-16") and _decodes(first, "utf-8"):
         problem = tr(
             "{where}: is UTF-8 text; leave out {option}{asked}", where=where, option=reading.option, asked=asked
@@ -285,11 +277,6 @@ def _is_plausible(raw: bytes, codec: str) -> bool:
     if codec == "cp1252":
         return 2 * sum(any("a" <= one.lower() <= "z" for one in near) for near in beside) > len(beside)
     return len(beside) >= LEAST_CHARACTERS and 2 * sum(not near.isascii() for near in beside) > len(beside)
-
-
-def _undecodable_error(where: str, at: _Place, encoding: str, hint: str) -> InputError:
-    said = {"where": where, "byte": at.byte, "line": at.line, "encoding": encoding.upper(), "hint": hint}
-    return InputError(tr("{where}: byte {byte:,} (line {line:,}) is not {encoding}{hint}", **said))
 
 
 def _encoding_hint(raw: bytes, reading: Reading, otherwise: str) -> str:

@@ -23,7 +23,7 @@ from engine.data.overlap import (
     text_overlap,
 )
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.splits import split_text
+from engine.data.splits import Split, remaining_split_spans
 from tests import repetitive_texts
 
 
@@ -41,7 +41,8 @@ def between(train: str, held_out: str) -> Overlap:
 
 def of(text: str) -> Overlap:
     """As a run cuts it."""
-    splits = split_text(text, DataConfig(corpus="any.txt"))
+    spans = remaining_split_spans(len(text), DataConfig(corpus="any.txt"), ())
+    splits = {split: Split(text[start:stop]) for split, (start, stop) in spans.items()}
     return between(splits["train"].text, splits["validation"].text)
 
 
