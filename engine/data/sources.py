@@ -19,7 +19,6 @@ from pathlib import Path, PurePath
 from engine.base.errors import InputError, comma_separated, invalid_path_error, reason
 from engine.base.language import tr
 from engine.base.plain_files import open_regular_file
-from engine.data import first_reading
 from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 from engine.data.tables import read_columns, table_suffix
 from engine.data.text_files import FIRST, LATEST, Reading, read_pieces, without_packing
@@ -213,7 +212,7 @@ def _suffix(path: PurePath) -> str:
 def is_table(file: Path, reading: Reading) -> bool:
     """Return whether a file is read row by row."""
     if reading.version == FIRST:
-        return file.suffix.lower() in (*first_reading.READERS, ".parquet")
+        return file.suffix.lower() in (".jsonl", ".csv", ".parquet")
     return bool(table_suffix(file))
 
 
@@ -239,10 +238,7 @@ def _read_documents(source: Source, file: Path) -> Iterator[DocumentParts]:
 
 
 def _read_rows(source: Source, file: Path) -> Iterator[str]:
-    if source.reading.version == FIRST and (reader := first_reading.READERS.get(file.suffix.lower())):
-        yield from reader(file, source.field)
-        return
-    normalizes = not source.reading.keeps_cr
+    normalizes = source.reading.version > FIRST and not source.reading.keeps_cr
     for _, (text,) in read_columns(file, [source.field], source.reading):
         if normalizes and "\r\n" in text:  # as JSON can escape it
             source.reading.findings.crlf += text.count("\r\n")

@@ -23,6 +23,7 @@ from typing import Any
 from engine.base.errors import InputError, comma_separated, did_you_mean, reason
 from engine.base.language import english, tr
 from engine.base.plain_files import open_regular_file
+from engine.data import first_reading
 from engine.data.text_files import (
     FIRST,
     LONGEST_LINE,
@@ -163,7 +164,8 @@ Reader = Callable[[Path, Sequence[str | None], Reading], Iterator[Cells]]
 def _read_delimited_columns(
     path: Path, names: Sequence[str | None], reading: Reading, delimiter: str = ""
 ) -> Iterator[Cells]:
-    where, rows = str(path)[:200], read_delimited(path, reading, delimiter)
+    where, first = str(path)[:200], reading.version == FIRST and not delimiter
+    rows = first_reading.read_csv(path) if first else read_delimited(path, reading, delimiter)
     _, header = next(rows, (1, []))
     chosen = [name or choose_field(header, where) for name in names]
     for name in chosen:
@@ -180,7 +182,7 @@ def _read_delimited_columns(
 def _read_json_columns(path: Path, names: Sequence[str | None], reading: Reading) -> Iterator[Cells]:
     where = str(path)[:200]
     rows = _read_json_objects(path, reading)
-    first = list(islice(rows, SAMPLED_ROWS))
+    first = list(islice(rows, 1 if reading.version == FIRST else SAMPLED_ROWS))
     texts = _text_fields([row for _, row in first])
     chosen = [name or choose_field(texts, where) for name in names]
     for name in chosen:

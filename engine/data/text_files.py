@@ -128,11 +128,6 @@ def read_blocks(path: Path) -> Iterator[bytes]:
         raise InputError(tr("{where}: cannot be read: {why}", where=where, why=reason(error))) from None
 
 
-def peek_ascii(path: Path) -> str:
-    """Return the ASCII characters that a file begins with, whatever its encoding. Raises as `read_blocks`."""
-    return next(read_blocks(path), b"").replace(b"\0", b"").decode("ascii", "ignore")
-
-
 def limit_unpacking(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> Iterator[bytes]:
     """Yield what an archive of `packed` bytes unpacks to, without trusting the size that it states."""
     unpacked = 0

@@ -28,7 +28,7 @@ from engine.data.text_files import (
     LATEST,
     Reading,
     cut_lines,
-    peek_ascii,
+    read_blocks,
     row_error,
     without_packing,
 )
@@ -56,7 +56,8 @@ def accepts_path(corpus: str) -> bool:
 
 def _header_names_only_text(file: Path) -> bool:
     try:
-        _, header = next(parse_delimited(cut_lines([peek_ascii(file)], ""), ""), (1, []))
+        raw = next(read_blocks(file), b"").replace(b"\0", b"")  # whatever the encoding: only ASCII is looked for
+        _, header = next(parse_delimited(cut_lines([raw.decode("ascii", "ignore")], ""), ""), (1, []))
     except InputError:
         return False
     heads = [cell.strip().casefold() for cell in header]
