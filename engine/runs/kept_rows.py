@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import IO, Generic, TypeVar
 from zlib import crc32
 
 from pydantic import TypeAdapter
@@ -73,7 +73,12 @@ class KeptRows(Generic[T]):
         kept = [line for name, line in lines.items() if (self._runs_dir / json.loads(name)).exists()]
         self._known, head = len(kept), self._head
         whole = (b"%08x\t%b\n" % (crc32(line), line) for line in kept)
-        try_write_atomically(self._file, lambda file: file.writelines([head, *whole]))
+
+        def write(file: IO[bytes]) -> None:
+            os.fchmod(file.fileno(), 0o600)  # what it repeats may be in folders that only their user may read
+            file.writelines([head, *whole])
+
+        try_write_atomically(self._file, write)
 
     def _read(self, text: bytes, path: Path) -> T:
         row = self._adapter.validate_json(text)
