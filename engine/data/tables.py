@@ -2,8 +2,7 @@
 
     .csv                a table; semicolons or tabs separate its cells where commas do not
     .tsv                a table; tabs separate its cells, and quotation marks are text unless every cell is quoted
-    .jsonl .ndjson      an object a line
-    .json               an array of objects, or an object a line
+    .jsonl .json        an object a line, or an array of objects; also .ndjson
     .parquet            with pyarrow
 
 All but the last may be packed (`text_files.py`). Rows of delimited text end at a line feed outside of quotation marks,

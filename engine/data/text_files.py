@@ -215,26 +215,19 @@ def _count_beyond_ascii(text: str) -> int:
 
 def _encoding(first: bytes, where: str, reading: Reading) -> tuple[str, str]:
     """Return the encoding of a file that begins with some bytes, and Python's name for it."""
-    asked = reading.encoding
+    asked, given = reading.encoding, reading.option + reading.encoding
     for mark, encoding, codec in BYTE_ORDER_MARKS:
         if first.startswith(mark):
             if asked in ("auto", encoding):
                 return encoding, codec
-            problem = tr(
-                "{where}: its byte-order mark says {encoding}; leave out {option}{asked}",
-                where=where,
-                encoding=encoding,
-                option=reading.option,
-                asked=asked,
+            said = tr(
+                "{where}: its byte-order mark says {found}; leave out {given}", where=where, found=encoding, given=given
             )
-            raise InputError(problem)
+            raise InputError(said)
     if asked == "auto":
         return "utf-8", "utf-8"
     if not first.isascii() and not asked.startswith("utf-16") and _decodes(first, "utf-8"):
-        problem = tr(
-            "{where}: is UTF-8 text; leave out {option}{asked}", where=where, option=reading.option, asked=asked
-        )
-        raise InputError(problem)
+        raise InputError(tr("{where}: is UTF-8 text; leave out {given}", where=where, given=given))
     return asked, CODECS.get(asked, asked)
 
 
