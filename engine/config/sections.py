@@ -100,8 +100,8 @@ class DataConfig(Section):
     line_ends: Annotated[
         Literal["lf", "keep"],
         Doc(
-            "what becomes of CR LF, the line end of Windows, in your own files",
-            {"lf": "read as LF, as everywhere else", "keep": "stays: the model learns CR too"},
+            "how CR LF, the Windows line ending, is read in your own files",
+            {"lf": "as LF", "keep": "as it is: the model learns CR too"},
         ),
     ] = later_field("lf")
     shared_vocabulary: Annotated[StrictBool, Doc("whether source and target share one vocabulary")] = True

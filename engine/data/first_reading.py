@@ -1,7 +1,7 @@
 """How version 1 cut tables into rows, for runs that recorded no version (`text_files.Reading`) and for nothing else.
 
 A row of a CSV ended at any of the characters at which `str.splitlines` does, and quotation marks around a question were
-part of it. Besides, the first object of JSON lines alone said which field is the text (`tables.py`).
+part of it. Also, the first object of JSON lines alone decided which field is the text (`tables.py`).
 """
 
 import csv

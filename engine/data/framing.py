@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 
-BEGINNING, LETTERS = 16, 3  # most characters of a line's first words, and fewest letters, as a prompt
+BEGINNING, LETTERS = 16, 3  # of a prompt: most characters, fewest letters
 
 
 def sha256_of_texts(*columns: Iterable[str]) -> str:

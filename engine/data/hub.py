@@ -145,7 +145,7 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
         ) from None
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
     if endpoint is not None and not _is_allowed_endpoint(endpoint):
-        shown = endpoint.rpartition("@")[2][:80]  # before it may be a password
+        shown = endpoint.rpartition("@")[2][:80]  # what precedes it may be a password
         raise InputError(
             tr("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=shown)
         )
@@ -219,7 +219,7 @@ def _call_within(seconds: float, call: Callable[[], Found]) -> Found:
 
 
 def _is_as_listed(path: Path, listed: Any) -> bool:
-    """Return whether a file has the size that the Hub lists, and the SHA-256 or, of a small one, git's SHA-1."""
+    """Return whether a file has the size that the Hub lists, and the SHA-256 or, for a small one, git's SHA-1."""
     if not path.is_file() or listed.size not in (None, size := path.stat().st_size):
         return False
     if listed.lfs is not None:
@@ -232,7 +232,7 @@ def _is_as_listed(path: Path, listed: Any) -> bool:
 def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
     if type(error).__module__ in ("builtins", "json.decoder") and not isinstance(error, OSError | UnicodeEncodeError):
-        why = tr("the answers are not those of a hub")  # the library stumbled over them
+        why = tr("the server does not answer like the Hub")  # the library stumbled over them
     problem = tr(
         "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not public",
         corpus=wanted.uri,

@@ -1,8 +1,8 @@
 """Texts by path: a file, or a folder of files, read piece by piece. No torch here.
 
     text.txt                   one document, whatever its suffix
-    data.jsonl                 one object per line; `data.jsonl:story` reads the field "story" (`tables.py` has other
-                               kinds of tables)
+    data.jsonl                 one object per line; `data.jsonl:story` reads the field "story" (`tables.py` lists
+                               other kinds of tables)
     folder                     files of one of these kinds, perhaps in data/ or train/ …; `folder:story`
 
 Without a field, "text" is read, or the only one that has text. In a folder, files or subfolders named train, validation
@@ -117,7 +117,7 @@ def find_source(corpus: str, reading: Reading | None = None) -> Source:
         raise _unreadable_error(path, FileNotFoundError(2, "No such file or directory"))
     if not path.is_dir():
         if not path.is_file():
-            raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
+            raise InputError(tr("corpus {path}: not a file; give a text file", path=path))
         if field is not None and not table_suffix(path):
             problem = tr(
                 "corpus {path}: a plain text file has no fields; leave out :{field}",

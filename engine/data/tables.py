@@ -2,11 +2,11 @@
 
     .csv                a table; semicolons or tabs separate its cells where commas do not
     .tsv                a table; tabs separate its cells, and quotation marks are text unless every cell is quoted
-    .jsonl .json        an object a line, or an array of objects; also .ndjson
+    .jsonl .json        one object per line, or an array of objects; also .ndjson
     .parquet            with pyarrow
 
-All but the last may be packed (`text_files.py`). Rows of delimited text end at a line feed outside of quotation marks,
-and nowhere else. A field within fields has a dotted path, as in `message.text`.
+All but the last may be packed (`text_files.py`). Rows of delimited text end at a line feed outside quotation marks, and
+nowhere else. A nested field has a dotted path, as in `message.text`.
 """
 
 import csv
@@ -36,13 +36,13 @@ from engine.data.text_files import (
 )
 
 DEFAULT_FIELD = "text"  # the field that is read if none is named
-SAMPLED_ROWS, SAMPLED_CHARACTERS = 100, 1 << 20  # rows that say what a table is like, and how long these may be
+SAMPLED_ROWS, SAMPLED_CHARACTERS = 100, 1 << 20  # first rows, to tell what a table is like, and their length
 DELIMITERS = {
     ",": "",
     ";": english("semicolons separate the cells of {file}"),
     "\t": english("tabs separate the cells of {file}"),
 }
-MOST_ROWS, BATCH_BYTES = 256, 1 << 22  # of Parquet rows that are read at once
+MOST_ROWS, BATCH_BYTES = 256, 1 << 22  # of Parquet, read at once
 Row = tuple[int, list[str]]  # the number of its first line, and its cells
 
 
@@ -71,7 +71,7 @@ def parse_delimited(
         if DELIMITERS[delimiter]:
             reading.add_note(DELIMITERS[delimiter].format(file=name))
     elif reading.version > FIRST and _all_cells_are_quoted(first):
-        reading.add_note(english("every cell of {file} is quoted; the marks are left out", file=name))
+        reading.add_note(english("every cell of {file} is quoted; the quotation marks are left out", file=name))
     else:
         for number, line in enumerate(chain(first, lines), start=1):
             line = line.removesuffix("\r")
@@ -114,7 +114,7 @@ def _is_cut_evenly(lines: Sequence[str], delimiter: str) -> bool:
     try:
         for _, cells in _parse_rows(lines, "", delimiter):
             widths.add(len(cells) if cells else None)
-    except InputError:  # a row goes on behind these lines, or the cells are quoted otherwise
+    except InputError:  # a row goes on after these lines, or its cells are quoted differently
         if '"' not in lines[-1]:
             return False
     widths.discard(None)
@@ -145,7 +145,7 @@ def unquote(cell: str) -> str:
 
 
 def without_final_blanks(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield rows without those after the last that has anything."""
+    """Yield rows up to the last that is not blank."""
     held: list[Row] = []
     for row in rows:
         held.append(row)
@@ -192,7 +192,7 @@ def _read_json_columns(path: Path, names: Sequence[str | None], reading: Reading
         for name, cell in zip(chosen, cells, strict=True):
             if not (cell is None or cell is _MISSING or isinstance(cell, str)):
                 raise row_error(where, number, tr("field {field!r} is not text", field=name[:40]))
-        yield number, [require_characters(cell, where, number) if isinstance(cell, str) else "" for cell in cells]
+        yield number, [refuse_surrogates(cell, where, number) if isinstance(cell, str) else "" for cell in cells]
 
 
 _MISSING: Any = object()
@@ -209,7 +209,7 @@ def _field(row: Any, path: str) -> Any:
 
 
 def _text_fields(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the fields that are text in some rows, and nothing else in others."""
+    """Return the fields that are text in at least one row, and text, null or missing in the others."""
     values: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
@@ -219,7 +219,7 @@ def _text_fields(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _read_json_objects(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a file, with the lines that they begin at."""
+    """Yield the objects of a file, with the lines that they begin on."""
     where = str(path)[:200]
     lines = cut_lines(read_pieces(path, reading), where)
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
@@ -272,7 +272,7 @@ def _not_object_error(where: str, number: int) -> InputError:
     return row_error(where, number, tr("not a JSON object; each line must be one, or the file an array of them"))
 
 
-def require_characters(text: str, where: str, number: int) -> str:
+def refuse_surrogates(text: str, where: str, number: int) -> str:
     """Refuse a lone surrogate, which JSON can escape: no file could hold the text."""
     try:
         text.encode()
@@ -304,7 +304,7 @@ def _read_parquet_columns(path: Path, names: Sequence[str | None], reading: Read
             for name in chosen:
                 if name not in texts:
                     raise no_field_error(where, 1, name, texts)
-            # As dictionaries, a value that many rows have is in memory once.
+            # Read as dictionaries, so that a value that many rows have is in memory once.
             table = parquet.ParquetFile(file, read_dictionary=chosen)
             for group in range(table.num_row_groups):
                 facts = table.metadata.row_group(group)
@@ -363,8 +363,8 @@ def table_suffix(path: PurePath) -> str:
 
 
 def read_columns(path: Path, names: Sequence[str | None], reading: Reading) -> Iterator[Cells]:
-    """Yield what each row of a table has in some columns, of which None is the one that has the text: "text", or the
-    only one with text. `InputError`: with the file, and its line or row.
+    """Yield what each row of a table has in some columns; None stands for the one named "text", or else the only one
+    with text. `InputError`: with the file, and its line or row.
     """
     return READERS[table_suffix(path)](path, names, reading)
 

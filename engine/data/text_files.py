@@ -42,16 +42,16 @@ BYTE_ORDER_MARKS = (
 )
 OFFERED = ("gb18030", "big5", "shift_jis", "cp1252")
 CODECS = {"shift_jis": "cp932"}  # what is called Shift-JIS is nearly always Microsoft's
-CHANCE = 20  # characters beyond ASCII that bytes of another encoding may be by chance
-LEAST_CHARACTERS, LEAST_ZEROS = 4, 4  # fewer say nothing of an encoding
+CHANCE = 20  # characters beyond ASCII that bytes in another encoding may form by chance
+LEAST_CHARACTERS, LEAST_ZEROS = 4, 4  # fewer say nothing about an encoding
 SAMPLE_BYTES = 1 << 16  # of a file whose encoding is to be recognized
 
 
 @dataclass
 class Findings:
-    """What was found while files were read that their user should know."""
+    """What the user should know about how files were read."""
 
-    encodings: dict[str, str] = field(default_factory=dict)  # by the name of a file that is not UTF-8
+    encodings: dict[str, str] = field(default_factory=dict)  # of files that are not UTF-8, by name
     crlf: int = 0  # CR LF that were read as LF
     left_out: int = 0  # rows without text
     remarks: dict[str, None] = field(default_factory=dict)  # others, in English, each once
@@ -62,7 +62,7 @@ class Findings:
         notes = [english("read as {encoding}: {file}", file=f, encoding=e) for f, e in self.encodings.items()]
         notes += self.remarks
         if self.crlf:
-            notes.append(english("CR LF was read as LF {n:,} times; data.line_ends = keep leaves it", n=self.crlf))
+            notes.append(english("CR LF was read as LF {n:,} times; data.line_ends = keep prevents it", n=self.crlf))
         if self.left_out:
             notes.append(english("rows left out because they have no text: {n:,}", n=self.left_out))
         return tuple(notes)
@@ -76,14 +76,14 @@ class Reading:
     encoding: str = "auto"  # "auto": UTF-8, unless a byte-order mark says otherwise
     keeps_cr: bool = False  # whether CR LF stays as it is
     option: str = "data.encoding = "  # where the user sets the encoding
-    findings: Findings = field(default_factory=Findings, compare=False)  # of the files that are read so
+    findings: Findings = field(default_factory=Findings, compare=False)  # in the files read this way
 
     @classmethod
     def of(cls, data: DataConfig, version: int = LATEST) -> "Reading":
         return cls(version, data.encoding, data.line_ends == "keep")
 
     def add_note(self, text: str) -> None:
-        """Add what their user should know, in English."""
+        """Add something that the user should know, in English."""
         self.findings.remarks[text] = None
 
 
@@ -240,13 +240,13 @@ def _decodes(raw: bytes, codec: str) -> bool:
 
 
 def recognize_encoding(raw: bytes) -> str:
-    """Return the encoding that the beginning of a file is most probably in; "" if none of those offered. An encoding in
-    which any bytes would be text is never among them.
+    """Return the encoding that a file is most probably in, by its beginning; "" if none of those offered, among which
+    is no encoding in which any bytes would be text.
     """
     from charset_normalizer import from_bytes  # loads tables, and is rarely needed
 
     raw = raw[:SAMPLE_BYTES]
-    if b"\0" in raw:  # nearly any bytes would be UTF-16, but not with spaces and line feeds in it
+    if b"\0" in raw:  # nearly any bytes are valid UTF-16, but rarely with spaces or line feeds in it
         texts = {codec: raw.decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be")}
         counts = {codec: text.count(" ") + text.count("\n") for codec, text in texts.items()}
         codec = max(counts, key=counts.__getitem__)

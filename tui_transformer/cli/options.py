@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def require_encoding(encoding: str) -> None:
-    """Raise InputError for an encoding that files cannot be read in."""
+    """Raise InputError for an encoding in which files cannot be read."""
     from engine.data.text_files import ENCODINGS
 
     if encoding not in ENCODINGS:
@@ -27,7 +27,7 @@ def require_encoding(encoding: str) -> None:
 
 
 def make_reading(encoding: str, *, keeps_cr: bool = False) -> "Reading":
-    """Return how files of one's own are read. Raises InputError: no such encoding."""
+    """Return how the user's own files are read. Raises InputError: no such encoding."""
     from engine.data.text_files import Reading
 
     require_encoding(encoding)
@@ -116,7 +116,7 @@ Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
 Encoding = Annotated[
     str,
-    typer.Option("--encoding", help=tr("Encoding of your files, such as gb18030; auto: UTF-8, or as the file says.")),
+    typer.Option("--encoding", help=tr("Encoding of your files, such as big5; auto: UTF-8, or by byte-order mark.")),
 ]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
 RanksOption = Annotated[

@@ -129,7 +129,7 @@ def read_questions(
     path: Path, reading: Reading | None = None, *, may_lack_answers: bool = False
 ) -> tuple[Question, ...]:
     """Return a file's questions: `question`, a tab, `answer`; a first line of just these words is a header. With
-    `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
+    `may_lack_answers`, they may be missing, as in a test split scored elsewhere; then all must be.
     """
     where, old = str(path)[:200], reading is not None and reading.version == FIRST
     found = first_reading.read_tabs(path) if old else read_delimited(path, reading, "\t")

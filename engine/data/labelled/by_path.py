@@ -5,8 +5,8 @@
 
 A first row that names a column `class`, `label` or `category` is a header; the text is then in the columns named in
 `TEXTS`, or in all the others. Without a header the first column is the class. Several columns of text are joined by a
-space. Where classes.txt stands beside the file, a name a line, classes may be numbers, counted
-from 0 if a row has class 0, else from 1.
+space. If classes.txt stands beside the file, one name per line, classes may be numbers, counted from 0 if
+a row has class 0, else from 1.
 
 Split-off rows are ordered by the hash of their text, so neither reordering nor adding rows moves the others.
 """
@@ -130,11 +130,11 @@ def read_labelled(path: Path, classes: Sequence[str], reading: Reading) -> Label
 
 
 def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, reading: Reading) -> dict[str, int]:
-    """Return the classes of numbers, if only one way of counting fits."""
+    """Return the classes by number. `InputError`: neither way of counting is ruled out."""
     from_zero, from_one = "0" in labels, str(len(classes)) in labels
     if not (from_zero or from_one):
         problem = tr(
-            "{file}: its classes are numbers, which could be counted from 0 or from 1; name them: {known}",
+            "{file}: its classes are numbers, which could be counted from 0 or from 1; use their names: {known}",
             file=where,
             known=join_or(classes),
         )
@@ -253,7 +253,7 @@ def _class_names(classes: Sequence[str], home: Path, reading: Reading) -> tuple[
     outside = next((number for number in numbers if not start <= number <= last), None)
     if outside is not None:
         problem = tr(
-            "{file}: {n} names, of classes {start} to {last}, but the rows contain class {outside}",
+            "{file}: {n} names, for classes {start} to {last}, but the rows contain class {outside}",
             file=str(file)[:200],
             n=len(names),
             start=start,

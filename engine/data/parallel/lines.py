@@ -1,4 +1,4 @@
-"""Files of sentences, a line each, in memory: plain, packed (`text_files.py`) or inside a zip archive, size-capped."""
+"""Files of sentences, one per line, in memory: plain, packed (`text_files.py`) or inside a zip archive, size-capped."""
 
 import os
 import struct
@@ -75,7 +75,7 @@ def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, tar
 
 
 def read_lines(path: Path, reading: Reading | None = None, max_lines: int | None = None) -> NumberedLines:
-    """Return the lines of a text file, or the first `most`. Raises as `read_pieces` and `collect_lines`."""
+    """Return the lines of a text file, or the first `max_lines`. Raises as `read_pieces` and `collect_lines`."""
     return collect_lines(read_pieces(path, reading), str(path)[:200], max_lines)
 
 
@@ -110,7 +110,7 @@ def read_member(archive: Path, name: str) -> tuple[str, str]:
 
 
 def _limit(pieces: Iterable[str], where: str) -> Iterator[str]:
-    """Yield the pieces of a text that is kept in memory. `InputError`: it is too large for that."""
+    """Yield the pieces of a text. `InputError`: it is too large to keep in memory."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -121,7 +121,7 @@ def _limit(pieces: Iterable[str], where: str) -> Iterator[str]:
 
 
 def collect_lines(pieces: Iterable[str], where: str, most: int | None = None) -> NumberedLines:
-    """Return the lines of a text, or the first `most`. `InputError`: there is none, or it is too much."""
+    """Return the lines of a text, or the first `most`. `InputError`: it is empty or too large."""
     found = NumberedLines(where, [])
     for line in islice(cut_lines(_limit(pieces, where), where), most):
         found.lines.append(line.removesuffix("\r"))

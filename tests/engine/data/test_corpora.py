@@ -35,7 +35,7 @@ def test_a_text_file_is_cut_by_characters_last_part_validation(tmp_path) -> None
     corpus = load_corpus(TextCorpus, DataConfig(corpus=str(path)))
     assert len(corpus.splits["train"].text) == 720 and len(corpus.splits["validation"].text) == 80
     assert "\r" not in corpus.splits["train"].text and corpus.source == str(path)
-    assert corpus.all_notes == ("CR LF was read as LF 200 times; data.line_ends = keep leaves it",)
+    assert corpus.all_notes == ("CR LF was read as LF 200 times; data.line_ends = keep prevents it",)
     kept = load_corpus(TextCorpus, DataConfig(corpus=str(path), line_ends="keep"))
     assert len(kept.splits["train"].text) == 900 and "\r\n" in kept.splits["train"].text and not kept.all_notes
 

@@ -228,7 +228,7 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD)
 def test_answers_that_are_not_those_of_a_hub_are_one_line(served, tmp_path, capfd, odd: str) -> None:
     served.odd = ODD[odd]
-    with pytest.raises(InputError, match=r"cannot be fetched \(the answers are not those of a hub\); set HF_ENDPOINT"):
+    with pytest.raises(InputError, match=r"\(the server does not answer like the Hub\); set HF_ENDPOINT"):
         hub.fetch(hub.parse("hf:some/stories"), tmp_path)
     assert capfd.readouterr().err == "" and not list(tmp_path.rglob("*"))
 

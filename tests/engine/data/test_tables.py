@@ -129,7 +129,7 @@ def test_a_table_whose_every_cell_is_quoted_is_unquoted_and_said(tmp_path, quoti
         corpus = load_corpus(made, DataConfig(corpus=f"{tmp_path / 'p.tsv'}{chosen}"))
         pairs = [pair for split in corpus.splits.values() for pair in zip(split.sources, split.targets, strict=True)]
         assert ('say "7"', "sag\tes 7") in pairs
-        assert corpus.all_notes == ("every cell of p.tsv is quoted; the marks are left out",)
+        assert corpus.all_notes == ("every cell of p.tsv is quoted; the quotation marks are left out",)
 
 
 def test_quotation_marks_in_a_table_that_is_not_quoted_are_text(tmp_path) -> None:
@@ -212,7 +212,7 @@ def test_classes_are_counted_from_0_where_there_is_a_0_and_it_is_said(tmp_path) 
     assert load(1).classes == load(0).classes == ("World", "Sports", "Business")
     assert load(0).all_notes == ("the rows count classes from 0, so the first line of classes.txt names class 0",)
     assert load(1).all_notes == ()
-    with pytest.raises(InputError, match="3 names, of classes 0 to 2, but the rows contain class 3"):
+    with pytest.raises(InputError, match="3 names, for classes 0 to 2, but the rows contain class 3"):
         load(0, 4)
-    with pytest.raises(InputError, match="3 names, of classes 1 to 3, but the rows contain class 4"):
+    with pytest.raises(InputError, match="3 names, for classes 1 to 3, but the rows contain class 4"):
         load(2)

@@ -203,10 +203,10 @@ def ablate(
                 if not json and shown != [study]:
                     _show_plan(study, plan, standings, options, again=bool(shown))
                 shown[:] = [study]
-                progress.enter_context(show_progress(tr("measuring one step of each variant")))
+                progress.enter_context(show_progress(tr("timing steps of the variants")))
 
             ready, plan, standings = _make_ready(asked, options, checked)
-        (_print_plan if json else _show_cost)(ready, plan, standings, options)
+        (_print_plan_record if json else _show_cost)(ready, plan, standings, options)
         if elsewhere is not None:
             left = [standing for standing in standings if standing.verb != "done"]
             if not retry_failed and all(standing.verb == "failed" for standing in left):
@@ -309,7 +309,7 @@ def _read_plan(file: Path | None) -> Plan:
         return Plan()
 
 
-def _print_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+def _print_plan_record(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
     todo = [standing for standing in standings if standing.state != "finished"]
     first, baseline = _first_cells(study, standings)
     primary, power = _primary_and_power(study, baseline, options)
@@ -344,14 +344,14 @@ def _first_cells(study: Study, standings: Sequence[CellStatus]) -> tuple[dict[tu
 
 
 def _primary_and_power(study: Study, baseline: StudyCell, options: RunOptions) -> tuple[str, str]:
-    """Return the primary measure, and a sentence on how large a difference in it the study sees."""
+    """Return the primary measure, and a sentence on how large a difference in it the study can detect."""
     primary = study.primary or baseline.config.evaluation.select
     sd = similar_studies_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
     return primary, power_sentence(len(study.seeds), len(study.variants), sd)
 
 
 def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions, *, again: bool) -> None:
-    """Print how many runs there are and what they can show; unless again, also the variants, with warnings."""
+    """Print how many runs there are and what they can show; unless `again`, also the variants, with warnings."""
     first, baseline = _first_cells(study, standings)
     primary, power = _primary_and_power(study, baseline, options)
     todo = sum(standing.state != "finished" for standing in standings)
@@ -497,8 +497,8 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
 @command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study read from stdin; started by `ablate`."""
-    # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines: the
-    # first is checked, the last timed.
+    # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes two plans to stdout as JSON lines:
+    # one once everything is checked, one once steps are timed.
     try:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):

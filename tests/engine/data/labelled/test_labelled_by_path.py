@@ -195,7 +195,7 @@ def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) ->
         load(tmp_path)
     written(tmp_path / "test.csv", many(3))
     written(tmp_path / "classes.txt", "World\nSports\n")
-    with pytest.raises(InputError, match="2 names, of classes 1 to 2, but the rows contain class 3"):
+    with pytest.raises(InputError, match="2 names, for classes 1 to 2, but the rows contain class 3"):
         load(tmp_path)
 
 
