@@ -31,7 +31,7 @@ def open_regular_file(path: Path) -> IO[bytes]:
 
 
 def _require_owner_may_read(path: Path, found: os.stat_result) -> None:
-    """Raise `OSError` if this process trains another user's queued run, and that user may not read a file found here.
+    """Raise `OSError` if this process trains another user's queued run, and that user may not read the file.
 
     Decided by owners and modes: the process itself may read more.
     """
@@ -47,7 +47,7 @@ def _require_owner_may_read(path: Path, found: os.stat_result) -> None:
 
 
 def may_read(user: int, path: Path) -> bool:
-    """Whether a user may read a file whose path has no links, by the modes of it and of the folders above it."""
+    """Whether a user may read a file whose path has no links, by its mode and those of the folders above it."""
     import pwd
 
     groups = list[int]()
@@ -64,7 +64,7 @@ def may_read(user: int, path: Path) -> bool:
 
 
 def read_regular_file(path: Path, size_limit: int) -> bytes:
-    """Return the bytes of a file; raise `OSError` as `open_regular_file`, or if it has more than `most` bytes."""
+    """Return the bytes of a file; raise `OSError` as `open_regular_file`, or if it has more than `size_limit` bytes."""
     with open_regular_file(path) as file:
         if os.fstat(file.fileno()).st_size > size_limit:
             raise OSError(errno.EFBIG, tr("is larger than {most:,} bytes", most=size_limit), str(path))

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however that ends, on any system.
+"""Processes that end with the one that started them, however that ends, on any POSIX system.
 
 Their stdin is a pipe whose other end the starter holds open: it ends when the starter does.
 """
@@ -11,7 +11,7 @@ STARTER_VARIABLE = "TUI_TRANSFORMER_ENDS_WITH_STDIN"  # environment variable: se
 
 
 def end_with_starter() -> None:
-    """Kill this process and its children once stdin ends, if it was started so."""
+    """Kill this process and its children once stdin ends, if its starter asked for that."""
 
     def wait_and_end() -> None:
         while os.read(0, 1):

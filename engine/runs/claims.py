@@ -2,8 +2,8 @@
 
 `RUNS/.claims/NAME/N` is the N-th claim on run NAME, which need not exist yet. It is created exclusively, so that one of
 several takers wins; it says who holds it, and its time of modification is its heartbeat. The highest number counts: a
-taker that was held up after it had listed the claims, while others came and went, finds a higher number than its own
-once it has created it, and withdraws. Whoever takes over a run from a holder that is gone adds the next number and
+taker that was held up after listing the claims, while others came and went, finds a higher number than its own once it
+has created its claim, and withdraws. Whoever takes over a run from a holder that is gone adds the next number and
 removes the old one, and the processes of the old holder leave before they write again (`RunWriter`). No two clocks are
 compared.
 """
@@ -124,7 +124,7 @@ def claim(runs_dir: Path, name: str) -> Claim | None:
             append_whole(file, json.dumps(holder.dump()).encode() + b"\n")
         with suppress(OSError):
             made.path.chmod(0o644)  # everybody has to see who holds it
-        if _numbers(folder)[-1:] != [made.number]:  # this process was held up before it created it
+        if _numbers(folder)[-1:] != [made.number]:  # this process was held up before it created its claim
             made.path.unlink(missing_ok=True)
             return None
         for number in numbers:  # before anything is written: a network disk may hide the new claim from the old holder

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class KeptRows(Generic[T]):
-    """Rows are frozen dataclasses with a `path`, which is not kept; `is_final` tells which may be."""
+    """Rows are frozen dataclasses with a `path`, which is not kept; `is_final` tells whether one may be."""
 
     def __init__(self, runs_dir: Path, kind: type[T], is_final: Callable[[T], bool]) -> None:
         self._runs_dir, self._kind, self._is_final = runs_dir, kind, is_final
@@ -91,7 +91,7 @@ class KeptRows(Generic[T]):
 
     @cached_property
     def _head(self) -> bytes:
-        """The first line: another version of this program may read a run otherwise."""
+        """The first line: another version of this program may read a run differently."""
         return (json.dumps(release_facts()) + "\n").encode()
 
     @property

@@ -35,7 +35,7 @@ class RunsScan(Generic[T]):
         read: Callable[[Path], T],
         moving: Callable[[T], bool],  # whether it may change without its files: its process may die
         broke: Callable[[T, T], bool],  # whether what was read is newly damaged
-        rows: KeptRows[T] | None = None,  # from earlier processes, if only these files matter
+        rows: KeptRows[T] | None = None,  # kept by earlier processes; only where a row depends on `files` alone
     ) -> None:
         self._runs_dir, self._files = runs_dir, (RUN_FILE, *files)
         self._rows: KeptRows[T] = rows or KeptRows(runs_dir, object, lambda _: False)  # type: ignore[arg-type]

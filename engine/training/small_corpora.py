@@ -39,7 +39,7 @@ class SmallCorpus:
 
 
 def write_like(corpus: Corpus, folder: Path, train_share: float) -> SmallCorpus:
-    """Write a small corpus like another into a folder; `trained` is the share of a text that is trained on."""
+    """Write a small corpus like another into a folder; `train_share` is the share of a text that is trained on."""
     suffix = _table_suffix(corpus)
     if isinstance(corpus, TextCorpus):
         return _write_text(folder / f"small{'.csv' if suffix == '.tsv' else suffix or '.txt'}", train_share)

@@ -38,7 +38,7 @@ CHART_HEIGHT = 16
 STYLES = {"good": "green", "bad": "bold red", "warn": "yellow"}  # of findings
 MAX_WIDTH = 100
 
-ABLATION, MOST_CHANGES = "no-pe", 8  # a preset to try next, and settings that it may carry over
+ABLATION, MOST_CHANGES = "no-pe", 8  # a preset to try next, and most settings that it carries over
 
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
@@ -297,8 +297,8 @@ PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
 
 
 def ablation_arguments(config: RunConfig) -> list[str]:
-    """Return the arguments of `run` that train the same on the same text without position encoding; none if they are
-    many, or if it is no preset that was trained.
+    """Return the arguments of `run` that train the same without position encoding; none if there was none anyway, if no
+    preset was trained, or if too many of its settings were changed.
     """
     try:
         trained = Draft.from_preset(config.preset or "")

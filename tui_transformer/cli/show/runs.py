@@ -27,7 +27,7 @@ from tui_transformer.lab.records.seen import parse_warning_names
 
 FROM = tr("from")
 HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
-BLOCK = 200  # lines that are aligned together: the first are there before the last runs are read
+BLOCK = 200  # lines that are aligned together: the first are printed before the last runs are read
 POLL_INTERVAL = 0.2  # seconds between polls
 
 

@@ -424,7 +424,7 @@ def differing_keys(entries: Sequence[RunEntry]) -> list[str]:
     if len(configs) < 2:
         return []
     first, differing = configs[0], set[str]()
-    for config in configs[1:]:  # one after the other: going through thousands for each key takes ten times as long
+    for config in configs[1:]:  # run by run: going through thousands for each key takes ten times as long
         differing |= first.keys() - config.keys()
         differing.update(key for key, value in config.items() if first.get(key) != value)
     return [key for key in setting_keys(entries) if key in differing and not is_bookkeeping(key)]

@@ -22,8 +22,8 @@ FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as 
 
 
 def metrics_to_csv(runs: Sequence[ExportedRun]) -> Iterator[str]:
-    """All metrics records of some runs, RFC 4180: one row each, one column per number in any of them. Yields parts: the
-    files are read twice, first for the columns, so that a million records take no memory.
+    """All metrics records of some runs, RFC 4180: one row each, one column per number in any of them. Yielded in
+    parts: the files are read twice, first for the columns, so that memory does not grow with the records.
     """
 
     def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit

@@ -116,7 +116,7 @@ class Feed:
 
 
 def rows_oldest_first(runs_dir: Path) -> tuple[bool, Iterator[RunRow]]:
-    """Return whether a run of a folder started from another one, and every run's row, which is read when it is due."""
+    """Return whether any run in a folder started from another, and every run's row, each read when it is asked for."""
     kept, found = _kept_rows(runs_dir), list[tuple[str, Stamp, Path, tuple[Stamp, ...], Run | RunRow]]()
     try:
         listed = [path for path in runs_dir.iterdir() if not path.name.startswith(".")]

@@ -91,7 +91,7 @@ class StudyArgs:
         variants = grid(axes)
         lasts = "-".join(key.rpartition(".")[2] for key in axes)
         name = self.name if self.name is not None else f"{re.sub('[^A-Za-z0-9._-]+', '-', base)}-{lasts}"
-        seeds = SEEDS if self.seeds is None else parse_seeds(self.seeds)  # with the usual ones, it may be too large
+        seeds = SEEDS if self.seeds is None else parse_seeds(self.seeds)  # the default ones may be too many
         return Study(name, base, variants, baseline_of(variants, config), seeds)
 
 

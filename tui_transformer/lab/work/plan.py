@@ -52,7 +52,7 @@ class Plan(Record):
     devices: tuple[Raw, ...] = ()  # cells are spread over them
     jobs: Count = 1  # cells at a time
     threads: Count = 0  # CPU threads of each, the same for all, as sums depend on the count; 0 if unknown
-    prices: dict[str, RunCost] = Field({})  # by `Cell.kind`, the same for all seeds
+    prices: dict[str, RunCost] = Field({})  # by `StudyCell.name_without_seed`
     timed: Flag = True  # if not, `seconds` are still missing where steps have to be timed
 
     def seconds_for(self, standings: Iterable[CellStatus]) -> float:
@@ -148,9 +148,9 @@ def make_plan_in_subprocess(
 ) -> Plan:
     """Plan a study with so many `cells` left to run, in a separate process.
 
-    `took` are seconds of a finished run, by `Cell.kind`; what `known`, an earlier plan of these configs, timed is not
-    timed again. `checked` is given the plan once everything works, before steps are timed. Raises InputError for a
-    device, a corpus or a config that does not work here, or too little memory.
+    `took` are seconds of a finished run, by `StudyCell.name_without_seed`; what `known`, an earlier plan of these
+    configs, timed is not timed again. `checked` is given the plan once everything works, before steps are timed. Raises
+    InputError for a device, a corpus or a config that does not work here, or too little memory.
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
     asked["known"] = known.dump()

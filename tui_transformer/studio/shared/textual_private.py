@@ -67,7 +67,7 @@ class SafeCommandPalette(CommandPalette):
 class KeyBindings(App[None]):
     """An app that can decide which bound keys run, and when; Textual only offers the bindings themselves.
 
-    And it does not crash if something that is being closed looks for a part or a style that it no longer has, or
+    It also does not crash if something that is being closed looks for a part or a style that it no longer has, or
     never got.
     """
 
