@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import RLock
 from typing import TypeVar
 
 from engine.base.errors import InputError
 
 T = TypeVar("T")
+IMPORTING = (
+    RLock()
+)  # held to import what another thread may also be importing: a package imported twice at once can fail
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)  # of work for the engine: shown, not raised
 
 

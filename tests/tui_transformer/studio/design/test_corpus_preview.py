@@ -1,5 +1,8 @@
 """What Design shows of a file that is not UTF-8."""
 
+import subprocess
+import sys
+
 import pytest
 
 from engine.config import presets
@@ -25,3 +28,23 @@ def test_an_encoding_is_offered_and_the_text_shown_once_it_is_set(tmp_path, monk
     assert problem.endswith("it seems to be gb18030: set data.encoding = gb18030")
     seen = preview_corpus(config(corpus, "gb18030"), None)
     assert not seen.problem and list(seen.lines[:2]) == LINES[:2]
+
+
+IMPORTS = """
+import sys, threading, time
+from engine.config import presets
+from tui_transformer.studio.design.corpus_preview import preview_corpus
+from tui_transformer.studio.shared.engine_thread import IMPORTING
+with IMPORTING:
+    reading = threading.Thread(target=preview_corpus, args=(presets.resolve(presets.find("demo")), None))
+    reading.start()
+    time.sleep(0.5)
+    assert "engine.data.catalogue" not in sys.modules
+reading.join()
+assert "engine.data.catalogue" in sys.modules
+"""
+
+
+def test_a_preview_imports_nothing_while_the_app_imports_panes() -> None:
+    """Two threads that import one package at once can fail, each for want of what the other has not finished."""
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True)
