@@ -246,26 +246,29 @@ def _parse_lines(lines: Iterable[str], where: str, start: int) -> Iterator[tuple
 
 def _parse_array(lines: Iterable[str], where: str, number: int) -> Iterator[tuple[int, Any]]:
     """Yield the values of an array whose bracket is open, without reading it whole."""
-    decoder, held, wanted = json.JSONDecoder(), "", 0
+    decoder, held, at, wanted = json.JSONDecoder(), "", 0, 0
     for line in chain(lines, (None,)):
-        held += "" if line is None else line + "\n"
-        if line is not None and len(held) < wanted:
-            continue  # a value that was not complete is tried again when there is twice as much of it
-        while rest := held.lstrip(" \t\r\n,"):
-            number += held[: len(held) - len(rest)].count("\n")
-            if rest[0] == "]":
+        if line is not None:
+            held, at = held[at:] + line + "\n", 0
+            if len(held) < wanted:
+                continue  # a value that was not complete is tried again when there is twice as much of it
+        while (start := _BETWEEN.match(held, at).end()) < len(held):  # type: ignore[union-attr]
+            number, at = number + held.count("\n", at, start), start
+            if held[at] == "]":
                 return
             try:
-                value, end = decoder.raw_decode(rest)
+                value, end = decoder.raw_decode(held, at)
             except (ValueError, RecursionError):
-                held, wanted = rest, 2 * len(rest)
+                wanted = 2 * (len(held) - at)
                 break
             yield number, value
-            number += rest[:end].count("\n")
-            held, wanted = rest[end:], 0
-        if len(held) > LONGEST_LINE:
+            number, at, wanted = number + held.count("\n", at, end), end, 0
+        if len(held) - at > LONGEST_LINE:
             raise too_long_error(where, number, LONGEST_LINE)
     raise _not_object_error(where, number)
+
+
+_BETWEEN = re.compile(r"[ \t\r\n,]*")  # values of an array
 
 
 def _not_object_error(where: str, number: int) -> InputError:

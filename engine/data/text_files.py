@@ -179,13 +179,12 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
                 hint = tr(", although the text before it is; a file must have one encoding")
             else:
                 hint = _encoding_hint(raw, reading, tr("; convert the file to UTF-8"))
-            byte, line = byte + size, line + text.count("\n")
             wrong = InputError(
                 tr(
                     "{where}: byte {byte:,} (line {line:,}) is not {encoding}{hint}",
                     where=where,
-                    byte=byte,
-                    line=line,
+                    byte=byte + size,
+                    line=line + text.count("\n"),
                     encoding=encoding.upper(),
                     hint=hint,
                 )
@@ -193,8 +192,8 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
         if "\0" in text:
             text = text[: text.index("\0")]
             hint = _encoding_hint(raw, reading, tr(", so this is not text"))
-            line += text.count("\n")
-            wrong = InputError(tr("{where}: line {line:,} has a NUL byte{hint}", where=where, line=line, hint=hint))
+            at = line + text.count("\n")
+            wrong = InputError(tr("{where}: line {line:,} has a NUL byte{hint}", where=where, line=at, hint=hint))
         byte, line, multibyte = byte + size, line + text.count("\n"), multibyte + _count_beyond_ascii(text)
         if normalizes:
             text, held = held + text, ""

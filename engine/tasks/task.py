@@ -128,7 +128,7 @@ class Task(ABC):
 
     @classmethod
     def user_files_overlap(cls, train: Any, user_split: Any) -> Overlap | None:
-        """Return how much of the user's files is also in the run's `training_split`; None if that is not here."""
+        """Return how much of the user's files is also in the run's training split; None if that is not here."""
         return None if train is None else cls.overlap_between(train, user_split, "given")
 
     def corpus_only_tokenizer(self) -> AnyTokenizer | None:

@@ -175,6 +175,14 @@ except InputError as error:
 """
 
 
+def test_an_array_on_one_line_takes_linear_time(tmp_path) -> None:
+    seconds = []
+    for count in (20_000, 200_000):
+        (tmp_path / "a.json").write_text(json.dumps([{"text": f"some words {i} " * 4} for i in range(count)]))
+        seconds.append(cpu_seconds(READ, str(tmp_path / "a.json")))
+    assert seconds[1] < 15 * seconds[0] + 1, seconds  # 100 times as long if it were quadratic
+
+
 def test_a_cell_of_many_megabytes_takes_linear_time(tmp_path) -> None:
     seconds = []
     for size in (4, 16):
