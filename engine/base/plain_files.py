@@ -14,7 +14,7 @@ from engine.base.errors import InputError
 from engine.base.language import tr
 
 OWNER_VARIABLE = "TUI_TRANSFORMER_OWNER"  # environment variable, USER-ID:FOLDER: whose queued run this process trains
-PUBLIC: list[Path] = []  # this account's copies of named corpora: they hold nothing private
+PUBLIC_FOLDERS: list[Path] = []  # this account's copies of named corpora: they hold nothing private
 
 
 def open_regular_file(path: Path) -> IO[bytes]:
@@ -39,7 +39,7 @@ def _require_owner_may_read(path: Path, found: os.stat_result) -> None:
     if not user:
         return
     real = Path(os.path.realpath(path))
-    if any(real.is_relative_to(folder) for folder in (Path(run), *PUBLIC)):
+    if any(real.is_relative_to(folder) for folder in (Path(run), *PUBLIC_FOLDERS)):
         return
     # The same file: nobody has put another one in its place meanwhile.
     if not (os.path.samestat(found, real.stat()) and may_read(int(user), real)):

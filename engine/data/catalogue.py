@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, did_you_mean, invalid_path_error, join_and
 from engine.base.language import tr
-from engine.base.plain_files import OWNER_VARIABLE, PUBLIC
+from engine.base.plain_files import OWNER_VARIABLE, PUBLIC_FOLDERS
 from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
 from engine.data import hub
@@ -104,7 +104,7 @@ def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None =
     wanted = hub.parse(name if entry is None else entry.hub)
     if entry is not None and OWNER_VARIABLE in os.environ:
         below = entry.name if wanted is None else f"hub/{wanted.repository}"
-        PUBLIC.extend((folder / below).resolve() for folder in data_folders(None))
+        PUBLIC_FOLDERS.extend((folder / below).resolve() for folder in data_folders(None))
     if wanted is not None and kind is TEXT:
         return cast(C, _load_fetched_hub_corpus(wanted, entry, name, data, data_folders(data_dir), version))
     if entry is None or entry.kind != corpus_class.kind:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from engine.base.errors import reason
 from engine.base.language import tr
-from engine.runs.kept_rows import KeptRows
+from engine.runs.row_cache import RowCache
 from engine.runs.tail import Stamp, stamp
 
 REST_INTERVAL = 2.0  # seconds between checks of runs that neither train nor wait
@@ -35,10 +35,10 @@ class RunsScan(Generic[T]):
         read: Callable[[Path], T],
         moving: Callable[[T], bool],  # whether it may change without its files: its process may die
         broke: Callable[[T, T], bool],  # whether what was read is newly damaged
-        rows: KeptRows[T] | None = None,  # kept by earlier processes; only where a row depends on `files` alone
+        rows: RowCache[T] | None = None,  # kept by earlier processes; only where a row depends on `files` alone
     ) -> None:
         self._runs_dir, self._files = runs_dir, (RUN_FILE, *files)
-        self._rows: KeptRows[T] = rows or KeptRows(runs_dir, object, lambda _: False)  # type: ignore[arg-type]
+        self._rows: RowCache[T] = rows or RowCache(runs_dir, object, lambda _: False)  # type: ignore[arg-type]
         self._read, self._moving, self._broke = read, moving, broke
         self._kept: dict[Path, _RunEntry[T]] = {}
         self._root: Stamp = None

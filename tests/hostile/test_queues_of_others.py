@@ -35,7 +35,7 @@ def shared() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp()).resolve()
     folder.chmod(0o755)
     yield folder
-    plain_files.PUBLIC.clear()
+    plain_files.PUBLIC_FOLDERS.clear()
     shutil.rmtree(folder)
 
 

@@ -42,7 +42,7 @@ from tui_transformer.lab.work.logs import is_terminal_gone
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
-from tui_transformer.studio.shared.engine_thread import IMPORTING
+from tui_transformer.studio.shared.engine_thread import IMPORT_LOCK
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPARE, help_screen, update_displayed_keys
 from tui_transformer.studio.shared.messages import LaunchChoice, PlayRun, ResumeRun, StudyTiming, notify, show_errors
@@ -246,7 +246,7 @@ class Studio(TypingOrderApp):
             for switcher in self.query(PaneSwitcher):  # none while the app closes
                 missing = [pane for pane in self.panes if pane not in {child.id for child in switcher.children}]
                 for pane in missing:
-                    with IMPORTING:
+                    with IMPORT_LOCK:
                         added = self._build_pane(pane)
                     await switcher.add_content(added)
                 if missing:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from engine.base.errors import InputError
 from engine.config.toml import read_toml
-from engine.runs.kept_rows import KeptRows
 from engine.runs.records import Count, Record, Text
+from engine.runs.row_cache import RowCache
 from engine.runs.scan import RunsScan
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import RunEntry, read_entry
@@ -87,7 +87,7 @@ class RunsFolder:
             lambda path: read_entry(path),
             moving=lambda entry: entry.live or entry.state in ("queued", "lost", "interrupted"),
             broke=lambda entry, before: bool(entry.problems) and entry.problems != before.problems,
-            rows=KeptRows(runs_dir, RunEntry, lambda entry: entry.state == "finished" and not entry.problems),
+            rows=RowCache(runs_dir, RunEntry, lambda entry: entry.state == "finished" and not entry.problems),
         )
         self._last = FolderContents()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from engine.base.language import english
 from engine.base.recorded_text import told
 from engine.runs.files import read_json
-from engine.runs.kept_rows import KeptRows
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Run, TrainRecord, ValidationRecord
+from engine.runs.row_cache import RowCache
 from engine.runs.scan import RUN_FILE, RunsScan, run_stamps
 from engine.runs.tail import MetricsHistory, Stamp, newest_records, stamp
 from tui_transformer.lab.records.badges import acknowledged_badges, worst_first
@@ -51,7 +51,7 @@ class Feed:
             lambda path: _row(RunReader(path)),
             moving=lambda row: row.live or row.state == "lost",
             broke=lambda row, before: row.state == DAMAGED or DAMAGED_FILES in {*row.badges} - {*before.badges},
-            rows=_kept_rows(runs_dir),
+            rows=_row_cache(runs_dir),
         )
         self._runs_dir = runs_dir
         self._followed: dict[Path, RunFollower] = {}
@@ -117,7 +117,7 @@ class Feed:
 
 def rows_oldest_first(runs_dir: Path) -> tuple[bool, Iterator[RunRow]]:
     """Return whether any run in a folder started from another, and every run's row, each read when it is asked for."""
-    kept, found = _kept_rows(runs_dir), list[tuple[str, Stamp, Path, tuple[Stamp, ...], Run | RunRow]]()
+    kept, found = _row_cache(runs_dir), list[tuple[str, Stamp, Path, tuple[Stamp, ...], Run | RunRow]]()
     try:
         listed = [path for path in runs_dir.iterdir() if not path.name.startswith(".")]
     except OSError:
@@ -141,8 +141,8 @@ def rows_oldest_first(runs_dir: Path) -> tuple[bool, Iterator[RunRow]]:
     return any(known.origin is not None for *_, known in found), rows()
 
 
-def _kept_rows(runs_dir: Path) -> KeptRows[RunRow]:
-    return KeptRows(runs_dir, RunRow, lambda row: row.state == "finished" and DAMAGED_FILES not in row.badges)
+def _row_cache(runs_dir: Path) -> RowCache[RunRow]:
+    return RowCache(runs_dir, RunRow, lambda row: row.state == "finished" and DAMAGED_FILES not in row.badges)
 
 
 def _row(reader: RunReader) -> RunRow:

@@ -13,7 +13,7 @@ from engine.data import sources
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.text_files import Reading
-from tui_transformer.studio.shared.engine_thread import FAILURES, IMPORTING
+from tui_transformer.studio.shared.engine_thread import FAILURES, IMPORT_LOCK
 
 LINES, WIDEST = 24, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
@@ -29,7 +29,7 @@ def corpus_key(config: RunConfig) -> str:
 
 def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Preview a config's corpus; problems with it are an answer too."""
-    with IMPORTING:  # every corpus, and numpy: not before the first paint
+    with IMPORT_LOCK:  # every corpus, and numpy: not before the first paint
         from engine.data.catalogue import KINDS, load_corpus
 
     corpus, kind = config.data.corpus, config.task.corpus

@@ -10,7 +10,7 @@ from typing import TypeVar
 from engine.base.errors import InputError
 
 T = TypeVar("T")
-IMPORTING = (
+IMPORT_LOCK = (
     RLock()
 )  # held to import what another thread may also be importing: a package imported twice at once can fail
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)  # of work for the engine: shown, not raised

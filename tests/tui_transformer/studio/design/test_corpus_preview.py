@@ -34,8 +34,8 @@ IMPORTS = """
 import sys, threading, time
 from engine.config import presets
 from tui_transformer.studio.design.corpus_preview import preview_corpus
-from tui_transformer.studio.shared.engine_thread import IMPORTING
-with IMPORTING:
+from tui_transformer.studio.shared.engine_thread import IMPORT_LOCK
+with IMPORT_LOCK:
     reading = threading.Thread(target=preview_corpus, args=(presets.resolve(presets.find("demo")), None))
     reading.start()
     time.sleep(0.5)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.base.cache_folder import use_cache_folder
-from engine.runs import kept_rows
-from engine.runs.kept_rows import WORTH_SAVING, KeptRows
+from engine.runs import row_cache
+from engine.runs.row_cache import WORTH_SAVING, RowCache
 from tests.tui_transformer.recorded import everything, record
 from tui_transformer.cli.show.runs import BLOCK
 from tui_transformer.cli.show.runs import runs as list_runs
@@ -32,8 +32,8 @@ LISTS = {
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     """A cache folder that keeps every row at once."""
-    monkeypatch.setattr(kept_rows, "WORTH_SAVING", 1)
-    monkeypatch.setattr(kept_rows, "SETTLED", -(10**12))
+    monkeypatch.setattr(row_cache, "WORTH_SAVING", 1)
+    monkeypatch.setattr(row_cache, "SETTLED", -(10**12))
     with use_cache_folder(tmp_path / "cache"):
         yield tmp_path / "cache" / "rows"
 
@@ -87,7 +87,7 @@ def test_rows_follow_neither_a_renamed_run_nor_another_language_nor_another_vers
     RunsFolder(root).scan()
     assert "pe-3" in read and "pe-2" not in read
     for name, other in (("language_code", lambda: "zh"), ("release_facts", lambda: {"version": "next"})):
-        monkeypatch.setattr(kept_rows, name, other)
+        monkeypatch.setattr(row_cache, name, other)
         read.clear()
         RunsFolder(root).scan()
         assert {"pe-2", "pe-3"} <= set(read)
@@ -99,7 +99,7 @@ def test_what_was_just_written_or_cannot_be_read_is_not_kept(root, read, monkeyp
     read.clear()
     RunsFolder(root).scan()
     assert "pe-1" in read and "pe-2" not in read
-    monkeypatch.setattr(kept_rows, "SETTLED", 10**12)
+    monkeypatch.setattr(row_cache, "SETTLED", 10**12)
     record(root, "new")
     RunsFolder(root).scan()
     read.clear()
@@ -175,7 +175,7 @@ def test_runs_that_are_gone_are_left_out_and_a_few_new_rows_are_not_written(root
     record(root, "pe-3")
     RunsFolder(root).scan()
     assert b"pe-1" not in file.read_bytes() and b"pe-3" in file.read_bytes()
-    monkeypatch.setattr(kept_rows, "WORTH_SAVING", WORTH_SAVING)
+    monkeypatch.setattr(row_cache, "WORTH_SAVING", WORTH_SAVING)
     record(root, "pe-4")
     RunsFolder(root).scan()
     assert b"pe-4" not in file.read_bytes()
@@ -198,6 +198,6 @@ def test_the_first_lines_of_a_long_list_are_there_before_the_last_runs_are_read(
 
 
 def test_a_list_without_rows_writes_nothing(tmp_path, cache) -> None:
-    kept = KeptRows(tmp_path, int, lambda row: True)
+    kept = RowCache(tmp_path, int, lambda row: True)
     kept.save()
     assert not cache.exists()

@@ -28,7 +28,7 @@ SETTLED = 2_000_000_000  # nanoseconds since a file changed: a later change in t
 T = TypeVar("T")
 
 
-class KeptRows(Generic[T]):
+class RowCache(Generic[T]):
     """Rows are frozen dataclasses with a `path`, which is not kept; `is_final` tells whether one may be."""
 
     def __init__(self, runs_dir: Path, kind: type[T], is_final: Callable[[T], bool]) -> None:
