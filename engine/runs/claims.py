@@ -136,14 +136,6 @@ def claim(runs_dir: Path, name: str) -> Claim | None:
     return made
 
 
-def claim_holders(runs_dir: Path) -> dict[str, Holder]:
-    """Return the runs that are claimed, and by whom."""
-    with suppress(FileNotFoundError):
-        found = {folder.name: _holder_now(folder) for folder in sorted((runs_dir / FOLDER).iterdir())}
-        return {name: holder for name, holder in found.items() if holder is not None}
-    return {}
-
-
 def liveness(runs_dir: Path, name: str) -> Liveness:
     """Return whether the holder of a run is alive; `dead` if nobody holds it."""
     folder = runs_dir / FOLDER / name

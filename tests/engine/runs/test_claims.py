@@ -23,7 +23,7 @@ import pytest
 
 from engine.base.errors import RunTakenOver
 from engine.runs import claims, reader
-from engine.runs.claims import CLAIM_VARIABLE, Claim, claim, claim_holders, liveness
+from engine.runs.claims import CLAIM_VARIABLE, Claim, claim, liveness
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, Summary, TrainRecord
@@ -31,6 +31,7 @@ from engine.runs.verdict import Verdict
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import begin, resume
+from tests.claim_holders import claim_holders
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE

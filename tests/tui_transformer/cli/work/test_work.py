@@ -18,8 +18,9 @@ from engine.base.errors import InputError
 from engine.capabilities import with_value
 from engine.config.schema import RunConfig
 from engine.runs import claims
-from engine.runs.claims import claim, claim_holders, liveness
+from engine.runs.claims import claim, liveness
 from engine.runs.reader import RunReader
+from tests.claim_holders import claim_holders
 from tests.conftest import TINY
 from tests.tui_transformer.lab.work.test_runner import put
 from tests.tui_transformer.lab.work.tiny import nothing_left, tiny_study

@@ -17,6 +17,7 @@ from engine.runs import claims
 from engine.runs.claims import Claim
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
+from tests.claim_holders import claim_holders
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.work.queue import queue as queue_command
 from tui_transformer.lab.work import line, queue
@@ -315,7 +316,7 @@ def test_a_run_that_another_process_has_claimed_is_left_to_it(tmp_path, monkeypa
     assert queue.train_queued(tmp_path, "cpu", said.append) == 1
     assert [name for _, name, _ in clock.told] == ["ben-1"] and RunReader(tmp_path / "ana-1").state == "queued"
     assert "ana-1: queued: another process has claimed it" in said
-    assert claims.claim_holders(tmp_path).keys() == {"ana-1"}  # what was trained was given back
+    assert claim_holders(tmp_path).keys() == {"ana-1"}  # what was trained was given back
 
 
 # What a member keeps to himself

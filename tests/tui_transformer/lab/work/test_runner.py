@@ -16,9 +16,10 @@ import pytest
 
 from engine.base.errors import MachineFault
 from engine.runs import reader
-from engine.runs.claims import claim, claim_holders
+from engine.runs.claims import claim
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
+from tests.claim_holders import claim_holders
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
 from tui_transformer.lab.work.launch import create_queued_run
