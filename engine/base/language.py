@@ -1,16 +1,68 @@
 """The language of all text that people read. Texts in the code are English; a gettext catalogue translates them.
 
 `tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural.
-Module-level texts are translated when their module is imported, so the language is chosen first. What is recorded,
-exported or compared stays English: `english(…)` puts it into the catalogue; where it is shown, `tr` translates it, or
-`told` of `engine/base/recorded_text.py` if it has filled gaps.
+What is recorded, exported or compared is English: a `Message` is that English, and remembers its template and values,
+so that `tr` can translate it where it is shown. A record has both: see `with_messages` and `recorded_message`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from gettext import NullTranslations
 from typing import Any
 
+from engine.base.clean import clean
+
+MESSAGES = "messages"  # the part of a record that has the messages of its texts
+LONGEST_VALUE = 1000  # characters of a message's value that are recorded and read; the rest is cut
+DEEPEST = 4  # messages within each other
 _catalogue = NullTranslations()
+
+
+class Message(str):
+    """A text of the program: a string in English that can be translated. Its values may be messages."""
+
+    __slots__ = ("plural", "template", "values")
+    template: str
+    plural: str  # its form unless `values["n"]` is 1; "" if it has one form
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, /, **values: Any) -> "Message":
+        made = super().__new__(cls, template.format(**values) if values else template)
+        made.template, made.plural, made.values = template, "", values
+        return made
+
+    @classmethod
+    def counted(cls, one: str, other: str, n: int, /, **values: Any) -> "Message":
+        """Return `one` if n is 1, else `other`; `{n}` in it is the number."""
+        made = cls(one if n == 1 else other, n=n, **values)
+        made.template, made.plural = one, other
+        return made
+
+    def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
+        """Return it in a language; `more` fills gaps that have no value yet."""
+        values = {**self.values, **more}
+        if self.plural:
+            return _fill(catalogue.ngettext(self.template, self.plural, values["n"]), values, catalogue)
+        return _fill(catalogue.gettext(self.template) if self.template else "", values, catalogue)
+
+
+def english(text: str, /, **values: Any) -> str:
+    """Return a message, which is in English until `tr` translates it."""
+    return Message(text, **values)
+
+
+class RecordedMessage(Message):
+    """A message from a file. Nothing in it is trusted: where the program lacks its template, its text is shown."""
+
+    __slots__ = ()
+
+    def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
+        unknown = catalogue.gettext(self.template) == self.template  # or the language is English
+        if unknown or ("{" in self.template and not self.values):
+            return str(self)
+        try:
+            return super().translated(catalogue, **more)
+        except (ValueError, LookupError, TypeError):  # a value is missing or has the wrong type
+            return str(self)
 
 
 def set_catalogue(catalogue: NullTranslations) -> None:
@@ -24,22 +76,79 @@ def language_code() -> str:
     return _catalogue.info().get("language", "en")
 
 
-def translations() -> Iterable[tuple[str, str]]:
-    """Return the messages of the language in use with their translations; none in English."""
-    return getattr(_catalogue, "pairs", tuple)()
-
-
 def tr(text: str, /, **values: Any) -> str:
-    """Return a text in the language in use; if values are given, they fill its gaps as `str.format` does."""
-    said = _catalogue.gettext(text) if text else ""  # gettext keeps its own header under ""
-    return said.format(**values) if values else said
+    """Return a text in the language in use; if values are given, they fill its gaps as `str.format` does.
+
+    Values that are messages are translated too.
+    """
+    return translate(text, _catalogue, **values)
 
 
 def trn(one: str, other: str, n: int, /, **values: Any) -> str:
     """Return `one` if n is 1, else `other`, or as the language in use counts; `{n}` in it is the number."""
-    return _catalogue.ngettext(one, other, n).format(n=n, **values)
+    return Message.counted(one, other, n, **values).translated(_catalogue)
 
 
-def english(text: str, /, **values: Any) -> str:
-    """Return the text itself, its gaps filled, which is translated where it is shown."""
-    return text.format(**values) if values else text
+def translate(text: str, catalogue: NullTranslations, /, **values: Any) -> str:
+    """Return a text in the language of a catalogue, as `tr` does in the language in use."""
+    return (text if isinstance(text, Message) else Message(text)).translated(catalogue, **values)
+
+
+def _fill(said: str, values: Mapping[str, Any], catalogue: NullTranslations) -> str:
+    if not values:
+        return said
+    return said.format(**{k: translate(v, catalogue) if isinstance(v, Message) else v for k, v in values.items()})
+
+
+def with_messages(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record to be written, with the template and values of each message in it that has values."""
+    found = {str(message): _template_and_values(message) for message in _messages_in(record) if message.values}
+    return {**record, MESSAGES: found} if found else dict(record)
+
+
+def recorded_message(text: str, messages: object) -> str:
+    """Return a recorded text as its message, if there is one among the messages of its record."""
+    found = messages.get(text) if isinstance(messages, Mapping) else None
+    return _read_message(text, found, DEEPEST) or text
+
+
+def _messages_in(value: object) -> Iterator[Message]:
+    if isinstance(value, Message):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _messages_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _messages_in(part)
+
+
+def _template_and_values(message: Message) -> dict[str, Any]:
+    plural = {"plural": message.plural} if message.plural else {}
+    values = {name: _recorded_value(value) for name, value in message.values.items()}
+    return {"template": message.template, **plural, "values": values}
+
+
+def _recorded_value(value: object) -> object:
+    if isinstance(value, Message):
+        return {"text": str(value), **_template_and_values(value)}
+    return value if value is None or isinstance(value, int | float) else str(value)[:LONGEST_VALUE]
+
+
+def _read_message(text: str, found: object, deepest: int) -> RecordedMessage | None:
+    if not (deepest and isinstance(found, Mapping)):
+        return None
+    template, plural, values = found.get("template"), found.get("plural", ""), found.get("values")
+    if not (isinstance(template, str) and isinstance(plural, str) and isinstance(values, Mapping)):
+        return None
+    message = RecordedMessage(clean(text))
+    message.template, message.plural = template, plural
+    message.values = {str(name): _read_value(value, deepest - 1) for name, value in values.items()}
+    return message
+
+
+def _read_value(value: object, deepest: int) -> object:
+    if isinstance(value, Mapping):
+        text = clean(str(value.get("text", ""))[:LONGEST_VALUE])
+        return _read_message(text, value, deepest) or text
+    return value if value is None or isinstance(value, int | float) else clean(str(value)[:LONGEST_VALUE])

@@ -7,11 +7,13 @@ the same words; a text that no message fits stays as it is.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from gettext import NullTranslations
 from string import Formatter
+from typing import Any
 
 from engine.base import language
 from engine.base.command_line import PROGRAM
-from engine.base.language import english
+from engine.base.language import Message, english
 
 NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
@@ -85,69 +87,81 @@ WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have besid
 LETTERS, MIN_LETTERS = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # letters that a message must have besides its gaps
 
 
+class EarlierMessage(Message):
+    """A recorded text without its template and values, which earlier versions did not record."""
+
+    __slots__ = ()
+
+    def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
+        return _match(str(self), catalogue)
+
+
+def told(text: str) -> str:
+    """Return a recorded English text in the language in use."""
+    return language.tr(text if isinstance(text, Message) else EarlierMessage(text))
+
+
 @dataclass(frozen=True)
-class _Message:
-    pattern: str
+class _Pattern:
+    """A template as a pattern of its filled texts."""
+
+    regex: str
     tail: bool  # it continues another message: `, in training and scoring`
     literals: tuple[str, ...]
     names: tuple[str, ...]  # of its gaps, in order
     translation: tuple[tuple[str, str | None], ...]  # the translation: a literal, and the name of the gap after it
 
-    def translate(self, text: str) -> str | None:
+    def translate(self, text: str, catalogue: NullTranslations) -> str | None:
         at = 0
         for literal in self.literals:
             at = text.find(literal, at)
             if at < 0:
                 return None
             at += len(literal)
-        found = re.fullmatch(self.pattern, text, re.DOTALL)
+        found = re.fullmatch(self.regex, text, re.DOTALL)
         if found is None:
             return None
         head, *gaps = found.groups()
         values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
-        return told(head) + "".join(
-            literal
-            if name is None
-            else f"{literal}{_translate_gap(values[name], quoted=literal.endswith(QUOTE) or name == NAME)}"
-            for literal, name in self.translation
-        )
-
-
-def told(text: str) -> str:
-    """Return a recorded English text in the language in use."""
-    return _told(text, language.language_code())
+        translated = [_match(head, catalogue)]
+        for literal, name in self.translation:
+            translated.append(literal)
+            if name is not None:
+                quoted = literal.endswith(QUOTE) or name == NAME
+                translated.append(values[name] if quoted else _translate_gap(values[name], catalogue))
+        return "".join(translated)
 
 
 @lru_cache(maxsize=4096)
-def _told(text: str, code: str) -> str:
-    exact, messages = _messages(code)
+def _match(text: str, catalogue: NullTranslations) -> str:
+    exact, patterns = _patterns(catalogue)
     if not exact or not text:
         return text
     if text in exact:
         return exact[text]
-    for message in messages:
-        said = message.translate(text)
+    for pattern in patterns:
+        said = pattern.translate(text, catalogue)
         if said is not None:
             return said
     for sign in SEPARATORS:
         head, found, rest = text.partition(sign)
-        if found and (parts := (told(head), told(rest))) != (head, rest):
+        if found and (parts := (_match(head, catalogue), _match(rest, catalogue))) != (head, rest):
             return sign.join(parts)
     return text
 
 
-def _translate_gap(value: str, *, quoted: bool) -> str:
-    """Translate what fills a gap, unless it is quoted, another single word or a command line (names, typed text)."""
+def _translate_gap(value: str, catalogue: NullTranslations) -> str:
+    """Translate what fills a gap, unless it is another single word or a command line (names, typed text)."""
     words = value in TRANSLATED_WORDS or (" " in value and not value.startswith(PROGRAM))
-    return told(value) if words and not quoted else value
+    return _match(value, catalogue) if words else value
 
 
 @lru_cache(maxsize=2)
-def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
+def _patterns(catalogue: NullTranslations) -> tuple[dict[str, str], list[_Pattern]]:
     """Return the messages without gaps, and those with gaps, the longest first."""
     exact: dict[str, str] = {}
-    found: list[_Message] = []
-    for text, said in language.translations():
+    found: list[_Pattern] = []
+    for text, said in getattr(catalogue, "pairs", tuple)():
         try:
             parts, others = _parsed(text), _parsed(said)
         except ValueError:  # a brace that is no gap
@@ -167,7 +181,7 @@ def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
             literals = tuple(literal for literal, _, _ in parts if literal)
             names = tuple(name for _, name, _ in parts if name is not None)
             ends = tuple((literal, name) for literal, name, _ in others)
-            found.append(_Message(pattern, tail, literals, names, ends))
+            found.append(_Pattern(pattern, tail, literals, names, ends))
     return exact, sorted(found, key=lambda one: (one.tail, -sum(map(len, one.literals))))
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from engine.base.language import tr
+from engine.base.language import tr, with_messages
 from engine.base.plain_files import open_regular_file, read_regular_file
 
 SCHEMA = 1
@@ -37,8 +37,14 @@ def replace_non_finite(value: Any) -> Any:
     return value
 
 
-def json_line(record: object) -> str:
-    return json.dumps(replace_non_finite(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+def json_line(record: Mapping[str, Any]) -> str:
+    """Return a record as a line of a file, with its messages."""
+    return (
+        json.dumps(
+            replace_non_finite(with_messages(record)), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
+        + "\n"
+    )
 
 
 def append_whole(file: IO[bytes], data: bytes) -> None:
@@ -102,8 +108,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(staged, ignore_errors=True)
 
 
-def write_json(path: Path, data: Any) -> None:
-    write_atomic(path, json.dumps(replace_non_finite(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a record, with its messages, as a JSON file."""
+    write_atomic(
+        path, json.dumps(replace_non_finite(with_messages(data)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    )
 
 
 def read_json(path: Path, most: int = MAX_JSON_BYTES) -> Any:

@@ -10,10 +10,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from engine.base.clean import clean
-from engine.base.language import english, tr
+from engine.base.language import MESSAGES, english, recorded_message, tr
+from engine.base.recorded_text import EarlierMessage
 from engine.runs.files import read_json
 
 MAX_COUNT = 10**15  # of a count
@@ -34,6 +44,13 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-MAX_NUMBER
 Count = Annotated[int, Field(strict=True, ge=-MAX_COUNT, le=MAX_COUNT)]
 Raw = Annotated[str, Field(strict=True)]  # as written: cleaned when displayed
 Text = Annotated[Raw, AfterValidator(clean)]
+
+
+def _read_sentence(text: str, info: ValidationInfo) -> str:
+    return recorded_message(text, info.context) if info.context else EarlierMessage(clean(text))
+
+
+Sentence = Annotated[Raw, AfterValidator(_read_sentence)]  # a message of the program, which `tr` translates
 Flag = Annotated[bool, Field(strict=True)]
 ByProbe = Annotated[dict[Text, T], BeforeValidator(_first_probes)]
 
@@ -51,7 +68,7 @@ class Record(BaseModel):
         """Return the record in parsed JSON, without damaged values; anything but an object reads as empty."""
         while isinstance(data, Mapping):
             try:
-                return cls.model_validate(data)
+                return cls.model_validate(data, context=data.get(MESSAGES))
             except ValidationError as error:
                 depth = 1 if error.error_count() > MOST_ERRORS else None
                 places = {found["loc"][:depth] for found in error.errors(include_url=False, include_input=False)}
@@ -179,7 +196,7 @@ class Status(Process, RunFile, file="status.json"):
 
     state: Text = ""  # queued, preparing, running, paused, finished, stopped …
     phase: Text = ""  # training, evaluating, checkpointing, compiling …
-    reason: Text = ""  # why it is in this state
+    reason: Sentence = ""  # why it is in this state
     step: Count = 0  # updates so far
     steps: Count = 0  # updates in total
     device: Text = ""  # the device it trains on
@@ -244,7 +261,7 @@ class ProbeFacts(Record):
     """A probe of a corpus: its question, its number of positions, and the accuracy of guessing."""
 
     name: Text  # the probe
-    description: Text = ""  # what it asks
+    description: Sentence = ""  # what it asks
     n: Count | None = None  # positions in the validation split
     chance: Number | None = None  # accuracy of guessing
     shortcut: Number | None = None  # accuracy of the best rule that never looks back
@@ -317,7 +334,7 @@ class DataFacts(RunFile, file="data.json"):
     corpus: Text = ""  # name and version
     source: Text = ""  # where it was read from
     languages: tuple[Text, ...] = ()  # of the source and the target, or targets
-    notes: tuple[Text, ...] = ()  # what to know about the corpus
+    notes: tuple[Sentence, ...] = ()  # what to know about the corpus
     reading: Count = 1  # version of the rules by which its files were read
     encodings: dict[Text, Text] = {}  # by file, of those that are not UTF-8
     sha256: dict[Text, Text] = {}  # SHA-256 by split
@@ -371,7 +388,7 @@ class Attempt(Record):
     memory_bytes: Count | None = None  # memory of the machine
     # whether it continues the attempt before it bit for bit; of the first, whether any number of ranks has its bits
     bit_exact: Flag | None = None
-    why_not: Text | None = None  # what differed
+    why_not: Sentence | None = None  # what differed
 
 
 class Environment(RunFile, file="environment.json"):
@@ -388,7 +405,7 @@ class VerdictRecord(Record):
     step: Count = 0  # the step it checked
     verdict: Text = ""  # ok, or a badge
     value: Number | None = None  # the number it is based on
-    why: Text = ""  # one sentence of explanation
+    why: Sentence = ""  # one sentence of explanation
 
 
 class Checks(RunFile, file="checks.json"):
@@ -532,7 +549,7 @@ class Event(Record):
     attempt: Count = 0  # the attempt it belongs to
     step: Count = 0  # number of the newest update
     event: Text = ""  # started, checkpoint, paused, leak …
-    text: Text = ""  # details
+    text: Sentence = ""  # details
 
 
 class ModelOutput(Record):
