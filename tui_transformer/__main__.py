@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.READER_LEFT
     except OSError as error:  # a full or broken disk, a folder that vanished
         where = error.filename or tr("the output cannot be written")
-        print_error(f"{where}: {reason(error)}")
+        print_error(f"{where}: {tr(reason(error))}")
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)
 

@@ -4,7 +4,7 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-from engine.base.language import english, tr
+from engine.base.language import Message, english, tr
 
 # Why the system refuses a file, translated when it is shown.
 SYSTEM_ERRORS = (
@@ -30,10 +30,10 @@ SYSTEM_ERRORS = (
 
 
 class InputError(Exception):
-    """Invalid user input: shown as one line, without a traceback, exit code 2."""
+    """Invalid user input: shown as one line, in the language in use, without a traceback, exit code 2."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+    def __str__(self) -> str:
+        return " ".join(tr(self.args[0]).split())
 
 
 DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no change of input fixes these
@@ -50,12 +50,12 @@ class RunTakenOver(InputError):
 def write_error(what: str, error: OSError) -> InputError:
     """Return the one-line error for a failed write (`what`); a `MachineFault` if the disk is at fault."""
     kind = MachineFault if error.errno in DISK_ERRNOS else InputError
-    return kind(f"{what}: {reason(error)}")
+    return kind(Message("{what}: {reason}", what=what, reason=reason(error)))
 
 
 def reason(error: Exception) -> str:
-    """Return why the system refused, in the language in use."""
-    return tr((isinstance(error, OSError) and error.strerror) or str(error))
+    """Return why the system refused."""
+    return Message((isinstance(error, OSError) and error.strerror) or str(error))
 
 
 def process_start_error(error: OSError, before: str = "") -> MachineFault:
@@ -69,6 +69,12 @@ def process_start_error(error: OSError, before: str = "") -> MachineFault:
 def invalid_path_error(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
     return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=reason(error)))
+
+
+def error_message(error: BaseException) -> str:
+    """Return an error's text as it is recorded: in English if it is a message."""
+    first = error.args[0] if error.args else ""
+    return first if isinstance(first, Message) else str(error)
 
 
 def damage_description(error: Exception) -> str:

@@ -13,12 +13,13 @@ from engine.base.clean import clean
 
 MESSAGES = "messages"  # the part of a record that has the messages of its texts
 LONGEST_VALUE = 1000  # characters of a message's value that are recorded and read; the rest is cut
-DEEPEST = 4  # messages within each other
+DEEPEST = 8  # messages within each other
+JOINED = "{first}{rest}"  # the template of messages joined by `+`
 _catalogue = NullTranslations()
 
 
 class Message(str):
-    """A text of the program: a string in English that can be translated. Its values may be messages."""
+    """A text of the program: a string in English that can be translated. Its values may be messages, `+` joins them."""
 
     __slots__ = ("plural", "template", "values")
     template: str
@@ -36,6 +37,12 @@ class Message(str):
         made = cls(one if n == 1 else other, n=n, **values)
         made.template, made.plural = one, other
         return made
+
+    def __add__(self, rest: str, /) -> "Message":
+        return Message(JOINED, first=self, rest=rest)
+
+    def __radd__(self, first: str, /) -> "Message":
+        return Message(JOINED, first=first, rest=self)
 
     def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
         """Return it in a language; `more` fills gaps that have no value yet."""
@@ -56,8 +63,8 @@ class RecordedMessage(Message):
     __slots__ = ()
 
     def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
-        unknown = catalogue.gettext(self.template) == self.template  # or the language is English
-        if unknown or ("{" in self.template and not self.values):
+        known = self.template == JOINED or catalogue.gettext(self.template) != self.template
+        if not known or ("{" in self.template and not self.values):
             return str(self)
         try:
             return super().translated(catalogue, **more)

@@ -15,7 +15,7 @@ import torch
 
 from engine import capabilities
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, RunTakenOver, comma_separated
+from engine.base.errors import InputError, RunTakenOver, comma_separated, error_message
 from engine.base.language import english, tr
 from engine.base.progress import listening
 from engine.base.recorded_text import told
@@ -115,8 +115,8 @@ def begin(
         writer.release_lock()
         raise
     except BaseException as error:
-        writer.event("failed", str(error))
-        writer.close("failed", str(error))
+        writer.event("failed", error_message(error))
+        writer.close("failed", error_message(error))
         raise
 
 
@@ -202,7 +202,7 @@ def resume(
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
     for warning in lints:
-        writer.event("lint", f"{warning.key}: {warning.text}", step=trainer.state.step)
+        writer.event("lint", warning.message, step=trainer.state.step)
     attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config, writer.attempt, ranks.size)
     same = EXACT_IF_SAME if config.train.exact_sum == "on" else (*EXACT_IF_SAME, "ranks")
@@ -396,7 +396,7 @@ def _write_initial_files(parts: RunParts, writer: RunWriter, control: Control, r
     for text in parts.init_messages:
         writer.event("init_from", text)
     for warning in parts.lints:
-        writer.event("lint", f"{warning.key}: {warning.text}")
+        writer.event("lint", warning.message)
     return ReadyRun(Trainer(parts, facts, writer, control, ranks), writer.path, parts.lints)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.base.errors import RunTakenOver
+from engine.base.errors import RunTakenOver, error_message
 from engine.base.language import english
 from engine.config.keys import fixed_settings
 from engine.config.schema import RunConfig
@@ -71,7 +71,7 @@ class Trainer:
         except RunTakenOver as error:  # the run directory belongs to another process now
             self.writer.release_lock()
             self.ranks.close()
-            return Outcome("lost", self.state.step, str(error))
+            return Outcome("lost", self.state.step, error_message(error))
 
     def _train_and_close(self) -> Outcome:
         try:
@@ -83,7 +83,7 @@ class Trainer:
             raise
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
-            outcome = Outcome("failed", self.state.step, " ".join(self._failure_reason(error).split()))
+            outcome = Outcome("failed", self.state.step, self._failure_reason(error))
         self.writer.wait_for_room = None
         try:
             with suppress(OSError):  # the final record matters less than the lock
@@ -95,7 +95,7 @@ class Trainer:
 
     def _failure_reason(self, error: Exception) -> str:
         if isinstance(error, Diverged | OutOfMemory | Leaking | RankLost):
-            return str(error)
+            return error_message(error)
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
             return english(
@@ -106,7 +106,7 @@ class Trainer:
             )
         if gone := self.writer.why_folder_missing():
             return gone
-        return f"{type(error).__name__}: {error}"
+        return " ".join(f"{type(error).__name__}: {error}".split())
 
     def restore(self, folder: Path) -> None:
         """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
@@ -169,7 +169,7 @@ class Trainer:
         except (Diverged, OutOfMemory, RankLost) as error:
             self.writer.wait_for_room = None
             if isinstance(error, Diverged):
-                self.inspector.write_if_changed(nan_verdict(str(error), step=self.state.step))
+                self.inspector.write_if_changed(nan_verdict(error_message(error), step=self.state.step))
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise

@@ -118,7 +118,7 @@ def check(
         print_json({"kind": "cost", "device": str(where), **costs, "attention": measured, "lints": warnings})
         return ExitCode.DONE if ok else ExitCode.FAILED
     for found in lints:
-        warn(found.message)
+        warn(tr(found.message))
     text = Text()
     for verdict in verdicts:
         good = verdict.verdict == "ok"

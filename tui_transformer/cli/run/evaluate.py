@@ -300,7 +300,7 @@ def _write_predictions(answers: str, path: Path) -> str:
     except OSError as error:
         raise write_error(place, error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(f"{place}: {reason(error)}") from None
+        raise InputError(f"{place}: {tr(reason(error))}") from None
     return trn(
         "  {n:,} answer written to {path}, one per line",
         "  {n:,} answers written to {path}, one per line",

@@ -310,7 +310,7 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
         for lint in ready.lints:
-            warn(lint.message)
+            warn(tr(lint.message))
         log_to(ready.path / "log.txt")
         from tui_transformer.cli.run.progress import follow
 

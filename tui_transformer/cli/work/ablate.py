@@ -392,7 +392,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         rows.append((name, parameters, expected, _differs(cell, baseline, first)))
     print_columns(rows)
     sys.stdout.flush()
-    for text in dict.fromkeys(found.message for c in first.values() for found in lint(c.config)):
+    for text in dict.fromkeys(tr(found.message) for c in first.values() for found in lint(c.config)):
         warn(text)
 
 

@@ -345,7 +345,7 @@ class StudyDraft:
                     )
                 )
         lints = [found for line in self.included_lines if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.message for found in lints))
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(tr(found.message) for found in lints))
 
     @property
     def power_text(self) -> str:

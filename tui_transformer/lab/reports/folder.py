@@ -54,7 +54,7 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
         name = staged["name"] if staged else name
         raise write_error(tr("--out {folder}: {name} cannot be written", folder=shown, name=name), error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(f"--out {shown!r}: {reason(error)}") from None
+        raise InputError(f"--out {shown!r}: {tr(reason(error))}") from None
     return sorted(folder / name for name in files)
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from engine.base.errors import InputError, process_start_error, write_error
+from engine.base.errors import InputError, error_message, process_start_error, write_error
 from engine.base.language import english, tr
 from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
@@ -192,7 +192,7 @@ class QueueRunner:
             )
             reason = last_log_line(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
-            reason = str(error)
+            reason = error_message(error)
         finally:
             if claim is not None:
                 claim.release()

@@ -396,7 +396,7 @@ def cost_text(draft: Draft, facts: DesignFacts, palette: Palette, width: int) ->
         why = no_difference_text(draft.parent or "", facts.run_name)
         text.append("⚠ ", palette.warn).append(clean_line(why) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(found.message) + "\n")
+        text.append("⚠ ", palette.warn).append(clean_line(tr(found.message)) + "\n")
     return text
 
 

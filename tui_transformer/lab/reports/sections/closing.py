@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from engine.base.command_line import PROGRAM
+from engine.base.language import tr
 from engine.base.plain_files import read_regular_file
 from engine.base.release import version
 from engine.config.lints import lint
@@ -91,7 +92,7 @@ def _limits(context: ReportContext) -> Iterator[str]:
         config = config_of(standing.group.representative)
         for found in lint(config) if config is not None else ():
             if found.key != ABOUT_COST:
-                seen.setdefault(found.message, []).append(context.name(standing))
+                seen.setdefault(tr(found.message), []).append(context.name(standing))
     for words, names in seen.items():
         yield say("limits.setting", names=language.join_list(names), text=words)
 
