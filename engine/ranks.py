@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.model.devices import resolve_device
 from engine.model.torch_private import add_each_
 from engine.runs.control import RankLost, StopRequested
@@ -188,10 +188,10 @@ class ProcessGroup(Ranks):
         if error is not None:
             raise error
         if codes[worst] == FAILED:
-            raise RankLost(english("rank {rank} failed: {why}", rank=worst, why=why))
+            raise RankLost(Message("rank {rank} failed: {why}", rank=worst, why=why))
         if codes[worst] == NO_MEMORY:
             raise torch.OutOfMemoryError(f"rank {worst}")
-        raise StopRequested(english("rank {rank} was told to stop", rank=worst))
+        raise StopRequested(Message("rank {rank} was told to stop", rank=worst))
 
     def _gather_errors(self, error: Exception | None) -> list[str]:
         said = b"" if error is None else f"{type(error).__name__}: {error}".encode()[:MAX_ERROR_BYTES]
@@ -276,7 +276,7 @@ class ProcessGroup(Ranks):
             for rank, at in enumerate(own):
                 process, where = self._processes[at : at + 2]
                 if where == self._where and not _alive(process):
-                    return english("rank {rank} (process {process}) ended", rank=rank, process=process)
+                    return Message("rank {rank} (process {process}) ended", rank=rank, process=process)
             if time.monotonic() > deadline:
                 return ""
             time.sleep(DEATH_TIMEOUT / 20)
@@ -286,7 +286,7 @@ class ProcessGroup(Ranks):
             operation(*arguments)
         except RuntimeError as error:
             self._lost = True
-            why = self._ended_rank() or english("the other ranks cannot be reached: {error}", error=error)
+            why = self._ended_rank() or Message("the other ranks cannot be reached: {error}", error=error)
             raise RankLost(why) from None
 
 

@@ -23,7 +23,7 @@ from tui_transformer.catalogues import FOLDER
 from tui_transformer.languages import LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many texts of a call are messages
+KEYWORDS = {"tr": 1, "trn": 2, "Message": 1, "Message.counted": 2}  # how many texts of a call are messages
 EVERY = ("*",)  # of a file's strings
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),

@@ -10,7 +10,7 @@ from platformdirs import user_config_path
 from engine.base import language
 from engine.base.command_line import PROGRAM
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from tui_transformer.catalogues import catalogue
 
 LANGUAGES = ("en", "zh")
@@ -30,7 +30,7 @@ def apply_language_option(words: list[str]) -> list[str]:
     use("en" if "--json" in rest else own)
     if given and given not in LANGUAGES:
         raise InputError(
-            tr(
+            Message(
                 "{option} {value!r}: must be {known}{nearest}",
                 option=OPTION,
                 value=given[:40],

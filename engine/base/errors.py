@@ -4,28 +4,28 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-from engine.base.language import Message, english, tr
+from engine.base.language import Message, tr
 
 # Why the system refuses a file, translated when it is shown.
 SYSTEM_ERRORS = (
-    english("No such file or directory"),
-    english("Permission denied"),
-    english("Operation not permitted"),
-    english("Not a directory"),
-    english("Is a directory"),
-    english("File exists"),
-    english("File name too long"),
-    english("No space left on device"),
-    english("Disk quota exceeded"),
-    english("Input/output error"),
-    english("Read-only file system"),
-    english("Too many open files"),
-    english("Too many levels of symbolic links"),
-    english("Cannot allocate memory"),
-    english("Resource temporarily unavailable"),
-    english("Directory not empty"),
-    english("embedded null byte"),
-    english("Could not determine home directory."),
+    Message("No such file or directory"),
+    Message("Permission denied"),
+    Message("Operation not permitted"),
+    Message("Not a directory"),
+    Message("Is a directory"),
+    Message("File exists"),
+    Message("File name too long"),
+    Message("No space left on device"),
+    Message("Disk quota exceeded"),
+    Message("Input/output error"),
+    Message("Read-only file system"),
+    Message("Too many open files"),
+    Message("Too many levels of symbolic links"),
+    Message("Cannot allocate memory"),
+    Message("Resource temporarily unavailable"),
+    Message("Directory not empty"),
+    Message("embedded null byte"),
+    Message("Could not determine home directory."),
 )
 
 
@@ -62,13 +62,15 @@ def process_start_error(error: OSError, before: str = "") -> MachineFault:
     """Return the one-line error for a process that could not be started; `before` says what has already been done."""
     where = f"{error.filename}: " if error.filename else ""
     return MachineFault(
-        tr("{before}no process could be started: {where}{strerror}", before=before, where=where, strerror=reason(error))
+        Message(
+            "{before}no process could be started: {where}{strerror}", before=before, where=where, strerror=reason(error)
+        )
     )
 
 
 def invalid_path_error(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
-    return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=reason(error)))
+    return InputError(Message("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=reason(error)))
 
 
 def error_message(error: BaseException) -> str:

@@ -38,6 +38,10 @@ class Message(str):
         made.template, made.plural = one, other
         return made
 
+    def format(self, *_: object, **values: Any) -> "Message":
+        """Return it with values for its remaining gaps."""
+        return Message(self.template, **{**self.values, **values})
+
     def __add__(self, rest: str, /) -> "Message":
         return Message(JOINED, first=self, rest=rest)
 
@@ -50,11 +54,6 @@ class Message(str):
         if self.plural:
             return _fill(catalogue.ngettext(self.template, self.plural, values["n"]), values, catalogue)
         return _fill(catalogue.gettext(self.template) if self.template else "", values, catalogue)
-
-
-def english(text: str, /, **values: Any) -> str:
-    """Return a message, which is in English until `tr` translates it."""
-    return Message(text, **values)
 
 
 class RecordedMessage(Message):

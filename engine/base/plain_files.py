@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 
 OWNER_VARIABLE = "TUI_TRANSFORMER_OWNER"  # environment variable, USER-ID:FOLDER: whose queued run this process trains
 PUBLIC_FOLDERS: list[Path] = []  # this account's copies of named corpora: they hold nothing private
@@ -81,7 +81,7 @@ def require_regular_files(folder: Path) -> None:
             except OSError:  # deleted meanwhile
                 continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                message = tr(
+                message = Message(
                     "{path}: is a link or not a regular file, so writes would go elsewhere; put the file itself there",
                     path=path,
                 )

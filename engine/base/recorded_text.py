@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.base import language
 from engine.base.command_line import PROGRAM
-from engine.base.language import Message, english
+from engine.base.language import Message
 
 NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
@@ -22,65 +22,65 @@ CONTINUATION_STARTS = (",", ";", " (")  # a message that begins with one continu
 QUOTE = "'"
 # Texts that only runs of earlier versions have: they stay in the catalogue.
 OLD_MESSAGES = (
-    english("it was paused when handed over"),
-    english("could not be handed over: {error}"),
-    english("handed over by the studio"),
-    english("{bound:.2f}, lower than expected for natural text"),
-    english("the loss is plausible"),
-    english("samples differ as expected by chance"),
-    english(
+    Message("it was paused when handed over"),
+    Message("could not be handed over: {error}"),
+    Message("handed over by the studio"),
+    Message("{bound:.2f}, lower than expected for natural text"),
+    Message("the loss is plausible"),
+    Message("samples differ as expected by chance"),
+    Message(
         "the samples at steps {old} and {new} share {size} characters; the probability of that by chance is "
         "e^-{nats:.0f}, so they were not drawn independently (same seed for both?)"
     ),
-    english(
+    Message(
         "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays close to the weights "
         "after the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})"
     ),
-    english(
+    Message(
         "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each other can be "
         "many times slower, so --set train.threads=1 is safer for now"
     ),
-    english(
+    Message(
         "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads that wait for each other "
         "can be many times slower than one, so --set train.threads=1 is safer for now"
     ),
-    english(
+    Message(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has "
         "been learned yet; the usual cause is a learning rate that is too small or too large, the next a "
         "wrong mask"
     ),
-    english(
+    Message(
         "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
         "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text"
     ),
-    english(
+    Message(
         "predictions differ from an independent implementation's (relative error {worst:.1g}): {positions} "
         "positions, {attentions} attention, a norm, a residual or a layer does not match the config"
     ),
-    english(
+    Message(
         "BLEU counts the characters of Japanese; to count words, as published scores do, pip install 'sacrebleu[ja]'"
     ),
-    english("a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong"),
-    english("{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities"),
-    english("{what} does not give the losses of the network without dropout: dropout stays on in evaluation"),
-    english("{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)"),
-    english("{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)"),
-    english("texts whose class only word order reveals; chance: the best reader that ignores it"),
-    english("each micro-batch is divided by its own number of targets instead of the whole step's"),
-    english("{what} changes the predictions (by up to {change:.2g} in a logit)"),
-    english("the head starts fresh: it predicts something else than before"),
-    english("skipped: not enough memory ({error})"),
-    english("the update of {name} is not that of {kind} with {settings}"),
-    english("the model can tell token order ({schemes} positions)"),
-    english("objective.kind = 'next-token', and byte pairs"),
-    english("the number that comes after the last speech's"),
-    english("the class is in nothing that the model reads"),
-    english("tokenizer = 'words' and a text"),
+    Message("a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong"),
+    Message("{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities"),
+    Message("{what} does not give the losses of the network without dropout: dropout stays on in evaluation"),
+    Message("{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    Message("{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    Message("texts whose class only word order reveals; chance: the best reader that ignores it"),
+    Message("each micro-batch is divided by its own number of targets instead of the whole step's"),
+    Message("{what} changes the predictions (by up to {change:.2g} in a logit)"),
+    Message("the head starts fresh: it predicts something else than before"),
+    Message("skipped: not enough memory ({error})"),
+    Message("the update of {name} is not that of {kind} with {settings}"),
+    Message("the model can tell token order ({schemes} positions)"),
+    Message("objective.kind = 'next-token', and byte pairs"),
+    Message("the number that comes after the last speech's"),
+    Message("the class is in nothing that the model reads"),
+    Message("tokenizer = 'words' and a text"),
 )
 # Single words that fill gaps and are translated there: unless quoted, they are not names.
 TRANSLATED_WORDS = {
-    *(english("loss"), english("gradient"), english("training"), english("validation"), english("test")),
-    *(english("stopped"), english("interrupted"), english("failed"), english("finished"), english("scoring")),
+    *(Message("loss"), Message("gradient"), Message("training"), Message("validation"), Message("test")),
+    *(Message("stopped"), Message("interrupted"), Message("failed"), Message("finished"), Message("scoring")),
 }
 NAME = "name"  # a gap that holds a user's name: `test` is a run, not a split
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have besides its gaps

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config import Tables
 from engine.config.fields import Doc, Section
 from engine.config.schema import RunConfig
@@ -139,7 +139,7 @@ def parse_override(text: str) -> Tables:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise InputError(tr("--set {text!r}: write KEY=VALUE, e.g. --set model.n_heads=2", text=text[:80]))
+        raise InputError(Message("--set {text!r}: write KEY=VALUE, e.g. --set model.n_heads=2", text=text[:80]))
     if key not in all_keys():
         raise InputError(f"--set {text[:80]}: {unknown_key_message(key)}")
     section, _, name = key.rpartition(".")
@@ -153,7 +153,7 @@ def parse_overrides(texts: Iterable[str]) -> list[Tables]:
 
 def parse_value(text: str) -> Any:
     if len(text) > 10_000:
-        raise InputError(tr("--set: the value {text!r}… is longer than 10,000 characters", text=text[:40]))
+        raise InputError(Message("--set: the value {text!r}… is longer than 10,000 characters", text=text[:40]))
     try:
         value = tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
         return int(value) if _WHOLE.fullmatch(text) and abs(float(value)) < 1e15 else value

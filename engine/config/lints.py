@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from engine.base.language import Message, english
+from engine.base.language import Message
 from engine.config.keys import flatten
 from engine.config.model import PARTS, active_parts
 from engine.config.schema import RunConfig
@@ -67,40 +67,40 @@ CONDITIONAL_SETTINGS: tuple[ConditionalSetting, ...] = (
     *_scheme_settings("model.attention"),
     *_scheme_settings("model.position"),
     *_part_settings(),
-    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
+    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", Message("an encoder-decoder")),
     (
         "model.source_length",
         lambda c: c.has_source or c.task.source_truncation_length(c) is not None,
-        english("an encoder-decoder, or objective.kind = 'summarization'"),
+        Message("an encoder-decoder, or objective.kind = 'summarization'"),
     ),
-    ("model.norm_eps", lambda c: c.model.norm != "none", english("a norm")),
+    ("model.norm_eps", lambda c: c.model.norm != "none", Message("a norm")),
     (
         "model.init_std",
         lambda c: c.model.init in ("normal", "scaled-normal"),
-        english("init = 'normal' or 'scaled-normal'"),
+        Message("init = 'normal' or 'scaled-normal'"),
     ),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
     (
         "data.words_size",
         lambda c: c.data.tokenizer == "words" and not c.trains_on_rows,
-        english("tokenizer = 'words' and plain text"),
+        Message("tokenizer = 'words' and plain text"),
     ),
     (
         "data.across_documents",
         lambda c: c.task.continues and c.data.tokenizer in ("bpe", "loaded"),
-        english("objective.kind = 'next-token' and byte-pair tokens"),
+        Message("objective.kind = 'next-token' and byte-pair tokens"),
     ),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
-            ("data.max_length", english("objective.kind = 'translation' or 'summarization'")),
+            ("data.max_length", Message("objective.kind = 'translation' or 'summarization'")),
             ("data.lowercase", "objective.kind = 'classification'"),
-            ("evaluation.beam", english("objective.kind = 'translation' or 'summarization'")),
-            ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
+            ("evaluation.beam", Message("objective.kind = 'translation' or 'summarization'")),
+            ("objective.mask_fraction", Message("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),
-            ("objective.span_mean", english("objective.kind = 'span-corruption' and span_form = 't5'")),
-            ("objective.span_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
-            ("objective.cut_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
+            ("objective.span_mean", Message("objective.kind = 'span-corruption' and span_form = 't5'")),
+            ("objective.span_fraction", Message("objective.kind = 'span-corruption' and span_form other than 't5'")),
+            ("objective.cut_fraction", Message("objective.kind = 'span-corruption' and span_form other than 't5'")),
         )
     ),
     *_scheme_settings("optimizer.schedule"),
@@ -108,7 +108,7 @@ CONDITIONAL_SETTINGS: tuple[ConditionalSetting, ...] = (
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
-        english("tie_embeddings = false or head_bias = true"),
+        Message("tie_embeddings = false or head_bias = true"),
     ),
 )
 
@@ -120,7 +120,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     steps = train.steps if train.epochs is None else None  # None: the steps of an epoch depend on the corpus
 
     if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
-        text = english(
+        text = Message(
             "warm-up takes {warmup:,} steps, but the run ends after {steps:,}: the learning rate reaches "
             "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
             warmup=optimizer.warmup,
@@ -132,7 +132,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         yield Lint("optimizer.warmup", text)
     averaged = 1.0 / (1.0 - train.ema)  # steps
     if train.ema and steps and averaged > steps:
-        text = english(
+        text = Message(
             "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
             "close to the weights of the first step; a tenth of the run is usual (--set "
             "train.ema={suggested:.6g})",
@@ -142,7 +142,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         )
         yield Lint("train.ema", text)
     if not config.trains_on_rows and train_tokens is not None and train_tokens < 20 * context:
-        text = english(
+        text = Message(
             "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
             "{windows} non-overlapping windows, so the model will memorize them",
             context=context,
@@ -151,7 +151,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         )
         yield Lint("model.context_length", text)
     if steps is not None and not 0 < every <= steps:
-        text = english(
+        text = Message(
             "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
             "scored, so overfitting will not show",
             steps=steps,
@@ -165,7 +165,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         scored = validation_tokens * targets // config.evaluation_stride
         if scored > max(trained, QUICK_SCORING_TOKENS):
             share = config.data.validation_fraction * USUAL_SCORING_SHARE * trained / scored
-            text = english(
+            text = Message(
                 "each evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
                 "{between:,} steps before it; --set data.validation_fraction={share:.1g} would score enough of "
                 "the text",
@@ -181,21 +181,21 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     ]
     if idle:
         others = "".join(
-            english("; {other} has no effect either (needs {there})", other=other, there=there)
+            Message("; {other} has no effect either (needs {there})", other=other, there=there)
             for other, there in idle[1:]
         )
-        text = english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others)
+        text = Message("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others)
         yield Lint(idle[0][0], text)
     for attention in model.distinct_attentions:
         saves_from = ATTENTIONS[attention].break_even_context(model)
         if saves_from is None:
-            text = english(
+            text = Message(
                 "'{attention}' is computed with a dense mask, so it is no cheaper than 'global'", attention=attention
             )
             yield Lint("model.attention", text)
         elif context < saves_from:
-            why = english("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
-            text = english(
+            why = Message("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
+            text = Message(
                 "{claim}; it saves time only from about {saves_from:,} on (`check` measures the break-even point here)",
                 claim=why,
                 saves_from=saves_from,
@@ -203,8 +203,8 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint("model.attention", text)
     count = len(model.layers) - model.max_stack_depth
     if count > 0:
-        unused = english("the last {count} are", count=count) if count > 1 else english("the last is")
-        text = english(
+        unused = Message("the last {count} are", count=count) if count > 1 else Message("the last is")
+        text = Message(
             "lists {listed} layers, but the network has {depth}: {which} unused",
             listed=len(model.layers),
             depth=model.max_stack_depth,
@@ -214,7 +214,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"
     if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:
-        text = english(
+        text = Message(
             "is 0, but with post-norm over {layers} layers the gradients are largest at the start, so "
             "such a model often gets stuck at the unigram loss (Xiong et al. 2020); --set "
             "optimizer.warmup=1000, or use norm_placement = 'pre'",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 
 _BAND = re.compile(r"[<>=\s@]")
 _DISTANCE_BAND = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
@@ -95,8 +95,8 @@ def probe_measure(key: str, name: str = "", **more: Any) -> Measure:
     return _share_measure(key, name or probe_display_name(key), is_probe=True, margin=0.02, **more)
 
 
-ROUGE = (english("rouge_1"), english("rouge_2"), english("rouge_l"))
-BANDS = (english("near recall"), english("far recall"))  # of the built-in corpora
+ROUGE = (Message("rouge_1"), Message("rouge_2"), Message("rouge_l"))
+BANDS = (Message("near recall"), Message("far recall"))  # of the built-in corpora
 
 
 def probe_display_name(key: str) -> str:
@@ -118,28 +118,28 @@ def distance_text(key: str) -> str:
 MEASURES = (
     _loss_measure(
         "loss",
-        english("loss"),
-        english("loss, nats per {unit}"),
+        Message("loss"),
+        Message("loss, nats per {unit}"),
         margin=0.01,  # nats: one percent of perplexity
         charted=True,
         tabled=True,
         of_loss=lambda loss: loss,
-        selects=english("the lowest validation loss"),
+        selects=Message("the lowest validation loss"),
     ),
     _loss_measure(
         "perplexity",
-        english("perplexity"),
+        Message("perplexity"),
         brief_format="{:.3f}",
         charted=True,
         tabled=True,
         of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
-    _loss_measure(english("bits_per_character"), english("bits per character"), charted=True, tabled=True),
-    _loss_measure(english("bits_per_byte"), english("bits per byte"), charted=True, tabled=True),
+    _loss_measure(Message("bits_per_character"), Message("bits per character"), charted=True, tabled=True),
+    _loss_measure(Message("bits_per_byte"), Message("bits per byte"), charted=True, tabled=True),
     _loss_measure(
-        english("word_perplexity"),
-        english("word perplexity"),
+        Message("word_perplexity"),
+        Message("word perplexity"),
         digits=2,
         exact_format="{:.2f}",
         brief_format="{:.2f}",
@@ -148,44 +148,44 @@ MEASURES = (
         tolerance=(1e-3, 0.0),
     ),
     _share_measure(
-        "unknown", english("<unk> share"), lower_is_better=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)
+        "unknown", Message("<unk> share"), lower_is_better=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)
     ),
     _share_measure(
         "accuracy",
-        english("accuracy"),
-        about=english("accuracy of the most likely token"),
+        Message("accuracy"),
+        about=Message("accuracy of the most likely token"),
         margin=0.01,
         charted=True,
         tabled=True,
-        selects=english("the most texts classified correctly"),
+        selects=Message("the most texts classified correctly"),
         tolerance=(0.0, 2e-3),
     ),
     _share_measure(
-        english("macro_f1"),
-        english("macro F1"),
-        about=english("F1, averaged over classes"),
+        Message("macro_f1"),
+        Message("macro F1"),
+        about=Message("F1, averaged over classes"),
         margin=0.01,
-        selects=english("the best F1, averaged over classes"),
+        selects=Message("the best F1, averaged over classes"),
         charted=True,
         tabled=True,
         tolerance=(0.0, 5e-3),
     ),
     _loss_measure(
         "excess",
-        english("loss above the floor"),
-        english("above the {floor}, nats per character"),
+        Message("loss above the floor"),
+        Message("above the {floor}, nats per character"),
         exact_format="{:+.4f}",
         brief_format="{:+.4f}",
         tabled=True,
         tolerance=(0.0, 1e-3),
     ),
     _loss_measure(
-        english("honest_loss"),
-        english("honest loss"),
-        english("loss on answers that cannot be copied, nats"),
+        Message("honest_loss"),
+        Message("honest loss"),
+        Message("loss on answers that cannot be copied, nats"),
         tolerance=(1e-4, 1e-3),
     ),
-    _loss_measure(english("nanogpt_loss"), english("nanoGPT loss"), english("loss on nanoGPT's random batches, nats")),
+    _loss_measure(Message("nanogpt_loss"), Message("nanoGPT loss"), Message("loss on nanoGPT's random batches, nats")),
     *(
         Measure(
             key,
@@ -200,38 +200,38 @@ MEASURES = (
             tolerance=(0.0, 1.0),
         )
         for key, name, brief, selects in (
-            ("bleu", "BLEU", "{:.2f}", english("the best BLEU")),
+            ("bleu", "BLEU", "{:.2f}", Message("the best BLEU")),
             ("chrf", "chrF", "{:.1f}", ""),
-            (ROUGE[0], "ROUGE-1", "{:.1f}", english("the best ROUGE-1")),
-            (ROUGE[1], "ROUGE-2", "{:.1f}", english("the best ROUGE-2")),
-            (ROUGE[2], "ROUGE-L", "{:.1f}", english("the best ROUGE-L")),
+            (ROUGE[0], "ROUGE-1", "{:.1f}", Message("the best ROUGE-1")),
+            (ROUGE[1], "ROUGE-2", "{:.1f}", Message("the best ROUGE-2")),
+            (ROUGE[2], "ROUGE-L", "{:.1f}", Message("the best ROUGE-L")),
         )
     ),
     _share_measure(
         "copied",
-        english("copied words"),
-        about=english("words that occur in the article"),
+        Message("copied words"),
+        about=Message("words that occur in the article"),
         charted=True,
         tabled=True,
         tolerance=(0.0, 0.02),
     ),
     _share_measure(
-        english("exact_match"),
-        english("exact match"),
-        about=english("exactly right"),
+        Message("exact_match"),
+        Message("exact match"),
+        about=Message("exactly right"),
         margin=0.02,
-        selects=english("the most exact matches"),
+        selects=Message("the most exact matches"),
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe_measure(english("recall"), charted=True, question=tr("who is speaking, or a fact from a document")),
-    probe_measure("recall-reworded", english("recall, reworded"), charted=True),
-    probe_measure("recall-continued", english("recall, continued"), charted=True),
-    probe_measure(english("counter"), question=tr("the number after the previous speech's")),
-    probe_measure(english("rhyme"), question=tr("the vowel that ends a couplet")),
-    probe_measure(english("bracket"), question=tr("which bracket closes the open one")),
-    probe_measure(english("order"), question=tr("the class of a text when only word order reveals it")),
-    probe_measure(english("bind"), question=tr("whose sign this is")),
+    probe_measure(Message("recall"), charted=True, question=tr("who is speaking, or a fact from a document")),
+    probe_measure("recall-reworded", Message("recall, reworded"), charted=True),
+    probe_measure("recall-continued", Message("recall, continued"), charted=True),
+    probe_measure(Message("counter"), question=tr("the number after the previous speech's")),
+    probe_measure(Message("rhyme"), question=tr("the vowel that ends a couplet")),
+    probe_measure(Message("bracket"), question=tr("which bracket closes the open one")),
+    probe_measure(Message("order"), question=tr("the class of a text when only word order reveals it")),
+    probe_measure(Message("bind"), question=tr("whose sign this is")),
 )
 MEASURES_BY_KEY = {measure.key: measure for measure in MEASURES}
 SELECTS = {measure.key: measure.selects for measure in MEASURES if measure.selects}  # for `evaluation.select`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.base.errors import did_you_mean, join_and, join_or
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.fields import Depth, Doc, Fraction, Positive, Section, Width, bookkeeping_field, later_field
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
@@ -229,8 +229,8 @@ class ModelConfig(Section):
     rope_part: float = part_field(
         1.0,
         Part(
-            display_name=english("rope part"),
-            sentence=english("only the first part of each head is rotated; the rest ignores position"),
+            display_name=Message("rope part"),
+            sentence=Message("only the first part of each head is rotated; the rest ignores position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -271,20 +271,20 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part_field(
         "none",
         Part(
-            display_name=english("rope scaling"),
-            sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
+            display_name=Message("rope scaling"),
+            sentence=Message("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
-                "linear": english(
+                "linear": Message(
                     "every frequency is divided by the factor, as if positions were that much closer together"
                 ),
-                "ntk": english(
+                "ntk": Message(
                     "a larger base: the highest frequency is unchanged and the lowest is divided by the factor"
                 ),
-                "yarn": english(
+                "yarn": Message(
                     "high frequencies are unchanged and low ones divided by the factor; scores are sharpened slightly"
                 ),
-                "llama3": english(
+                "llama3": Message(
                     "wavelengths well below the training context are unchanged; those above it are multiplied "
                     "by the factor"
                 ),
@@ -440,8 +440,8 @@ class ModelConfig(Section):
     parallel: StrictBool = part_field(
         False,
         Part(
-            display_name=english("parallel"),
-            sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
+            display_name=Message("parallel"),
+            sentence=Message("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
             formula=_parallel_formula,
@@ -472,8 +472,8 @@ class ModelConfig(Section):
     layer_scale: float = part_field(
         0.0,
         Part(
-            display_name=english("layer scale"),
-            sentence=english("each residual branch is scaled by a learned gain per feature, small at initialization"),
+            display_name=Message("layer scale"),
+            sentence=Message("each residual branch is scaled by a learned gain per feature, small at initialization"),
             citation="Touvron et al. 2021",
             title={
                 "en": "LayerScale: a learned gain on each residual branch Δ",
@@ -504,8 +504,8 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part_field(
         False,
         Part(
-            display_name=english("embedding mix"),
-            sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
+            display_name=Message("embedding mix"),
+            sentence=Message("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
                 "en": "Layer ℓ reads the residual stream mixed with the embedding",
@@ -526,8 +526,8 @@ class ModelConfig(Section):
     conv: int = part_field(
         0,
         Part(
-            display_name=english("conv"),
-            sentence=english(
+            display_name=Message("conv"),
+            sentence=Message(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
             citation="So et al. 2021; Allen-Zhu 2025",
@@ -560,8 +560,8 @@ class ModelConfig(Section):
     logit_softcap: float = part_field(
         0.0,
         Part(
-            display_name=english("logit softcap"),
-            sentence=english("a scaled tanh keeps logits below the cap"),
+            display_name=Message("logit softcap"),
+            sentence=Message("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
@@ -576,13 +576,13 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part_field(
         "none",
         Part(
-            display_name=english("qk norm"),
-            sentence=english("queries and keys are RMS-normalized in each head, so that scores stay bounded"),
+            display_name=Message("qk norm"),
+            sentence=Message("queries and keys are RMS-normalized in each head, so that scores stay bounded"),
             options={
-                "before": english(
+                "before": Message(
                     "queries and keys are RMS-normalized in each head, with a learned gain, before any rotation"
                 ),
-                "after": english(
+                "after": Message(
                     "queries and keys are RMS-normalized in each head, without a gain, after any rotation"
                 ),
             },
@@ -619,8 +619,8 @@ class ModelConfig(Section):
     score_cap: float = part_field(
         0.0,
         Part(
-            display_name=english("score cap"),
-            sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
+            display_name=Message("score cap"),
+            sentence=Message("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
@@ -644,8 +644,8 @@ class ModelConfig(Section):
     sinks: StrictBool = part_field(
         False,
         Part(
-            display_name=english("sinks"),
-            sentence=english(
+            display_name=Message("sinks"),
+            sentence=Message(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
             citation="Xiao et al. 2024; Agarwal et al. 2025",
@@ -667,11 +667,11 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part_field(
         "none",
         Part(
-            display_name=english("gate"),
-            sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
+            display_name=Message("gate"),
+            sentence=Message("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
-                "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
-                "output": english(
+                "head": Message("a sigmoid gate computed from the layer's input scales each head's output"),
+                "output": Message(
                     "a sigmoid gate computed from the layer's input scales each feature of the attention output"
                 ),
             },
@@ -694,8 +694,8 @@ class ModelConfig(Section):
     value_mix: StrictBool = part_field(
         False,
         Part(
-            display_name=english("value mix"),
-            sentence=english(
+            display_name=Message("value mix"),
+            sentence=Message(
                 "from the second layer on, values are mixed with the first layer's, using two learned weights"
             ),
             citation="Zhou et al. 2024",
@@ -723,8 +723,8 @@ class ModelConfig(Section):
     layer_drop: float = part_field(
         0.0,
         Part(
-            display_name=english("layer drop"),
-            sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
+            display_name=Message("layer drop"),
+            sentence=Message("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
                 "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
@@ -766,8 +766,8 @@ class ModelConfig(Section):
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part_field(
         "none",
         Part(
-            display_name=english("zero init"),
-            sentence=english("output projections start at zero, so that each layer starts as the identity"),
+            display_name=Message("zero init"),
+            sentence=Message("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
             formula=lambda m: (
@@ -779,9 +779,9 @@ class ModelConfig(Section):
             acts_when="at the start",
             on_values=("outputs", "outputs-and-head"),
             options={
-                "none": english("all weights are initialized by `init`"),
-                "outputs": english("output projections start at zero, so that each layer starts as the identity"),
-                "outputs-and-head": english(
+                "none": Message("all weights are initialized by `init`"),
+                "outputs": Message("output projections start at zero, so that each layer starts as the identity"),
+                "outputs-and-head": Message(
                     "each layer starts as the identity, and all tokens start out equally likely"
                 ),
             },

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, did_you_mean
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config import Tables
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def _preset(name: str, tables: Tables, where: str) -> Preset:
     extends = tables.pop("extends", None)
     description = tables.get("description", "")
     if extends is not None and not isinstance(extends, str):
-        message = tr(
+        message = Message(
             "{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'",
             where=where,
             extends=extends,
         )
         raise InputError(message)
     if not isinstance(description, str):
-        message = tr("{where}: description = {description!r}: must be text", where=where, description=description)
+        message = Message("{where}: description = {description!r}: must be text", where=where, description=description)
         raise InputError(message)
     return Preset(name, extends, description, tables)
 
@@ -82,7 +82,7 @@ def _find_in(where: Path, name: str) -> Preset:
     if name not in names:
         listing = command_line("presets", "list")
         hint = did_you_mean(name, names) or tr("; `{command_line}` lists them", command_line=listing)
-        raise InputError(tr("no preset named '{name}'{hint}", name=name[:80], hint=hint))
+        raise InputError(Message("no preset named '{name}'{hint}", name=name[:80], hint=hint))
     return load(where / f"{name}.toml")
 
 
@@ -92,7 +92,7 @@ def extends_chain(preset: Preset) -> list[Preset]:
     while (parent := links[-1].extends) is not None:
         if parent in [link.name for link in links] or len(links) >= MAX_CHAIN:
             path = " → ".join([link.name for link in links] + [parent])
-            raise InputError(tr("preset '{name}': circular extends: {path}", name=preset.name, path=path))
+            raise InputError(Message("preset '{name}': circular extends: {path}", name=preset.name, path=path))
         links.append(find(parent))
     return links[::-1]
 
@@ -101,7 +101,7 @@ def overlay_chain(name: str, why: str) -> list[Preset]:
     """Return an overlay's changes: its chain without the base."""
     links = extends_chain(find(name))[1:]
     if not links:
-        raise InputError(tr("preset '{name}' is a base, not an overlay: {why}", name=name[:80], why=why))
+        raise InputError(Message("preset '{name}' is a base, not an overlay: {why}", name=name[:80], why=why))
     return links
 
 
@@ -129,7 +129,7 @@ def resolve(
     links = extends_chain(preset)
     if on is not None:
         if len(links) == 1:
-            message = tr(
+            message = Message(
                 "preset '{name}' is a base, not an overlay: it cannot be used with --on '{on}'",
                 name=preset.name,
                 on=on[:80],

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config import Tables
 from engine.config.fields import Doc, Section, Seed, bookkeeping_field, in_steps
 from engine.config.model import ModelConfig
@@ -73,7 +73,7 @@ class RunConfig(Section):
     @property
     def english_loss_unit(self) -> str:
         """What the loss is averaged over, in English."""
-        return self.task.unit if self.trains_on_rows or self.data.tokenizer == "characters" else english("token")
+        return self.task.unit if self.trains_on_rows or self.data.tokenizer == "characters" else Message("token")
 
     @property
     def window_tokens(self) -> int:

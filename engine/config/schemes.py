@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 
 if TYPE_CHECKING:
     from engine.config.model import ModelConfig
@@ -368,9 +368,9 @@ ATTENTIONS: dict[str, Attention] = {
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
         visible_text=lambda m, causal: tr(
-            english("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
+            Message("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
             if causal
-            else english("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
+            else Message("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
             sees_near=_window_condition_text(m, causal),
             link_every=m.link_every - 1,
             link_every2=2 * m.link_every - 1,

@@ -7,7 +7,7 @@ batches, scorer and sampler (`engine.tasks.task`); `examples` makes inputs and t
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.measures import ROUGE
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.visibility import sees_ahead
@@ -45,7 +45,7 @@ class TaskKind:
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
-    unit = english("character")  # that the loss is averaged over
+    unit = Message("character")  # that the loss is averaged over
     special: Sequence[str] = ()
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
     predicts_from_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
@@ -99,7 +99,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
-    aim = english("prediction of the next token")
+    aim = Message("prediction of the next token")
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -134,7 +134,7 @@ class NextToken(TaskKind):
 
 class Masked(TaskKind):
     name = "masked"
-    aim = english("prediction of hidden tokens")
+    aim = Message("prediction of hidden tokens")
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
@@ -144,7 +144,7 @@ class Masked(TaskKind):
         "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
     settings = ("objective.mask_fraction",)
-    unit = english("hidden character")
+    unit = Message("hidden character")
     special = (MASK,)
     fills_gaps = True
 
@@ -154,7 +154,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
-    aim = english("copying the source")
+    aim = Message("copying the source")
     special = (START,)
 
     def window_targets(self, config: "RunConfig") -> int:
@@ -163,7 +163,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
-    aim = english("writing the source backwards")
+    aim = Message("writing the source backwards")
     examples = "engine.data.objectives.Reverse"
 
 
@@ -171,7 +171,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
-    aim = english("continuing the source")
+    aim = Message("continuing the source")
     examples = "engine.data.objectives.Continuation"
     predicts_from_past = True
 
@@ -186,7 +186,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
-    aim = english("the source shifted by one token")
+    aim = Message("the source shifted by one token")
     examples = "engine.data.objectives.Shifted"
     predicts_from_past = True
 
@@ -221,15 +221,15 @@ class Translation(TaskKind):
     """The translation of a sentence. A decoder reads both as one text, with the start token between them."""
 
     name = "translation"
-    aim = english("translation")
+    aim = Message("translation")
     task = "engine.tasks.translation_task.TranslationTask"
     examples = "engine.data.objectives.pair_objective"
     architectures = ("encoder-decoder", "decoder")
-    corpus, row_name = "pairs", english("sentences")
+    corpus, row_name = "pairs", Message("sentences")
     scores: Sequence[str] = ("loss", "bleu", "exact_match")
     file_options = ("source", "reference")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
-    unit = english("token")
+    unit = Message("token")
     special = (PAD, START, END)
     needs_phrase = tr("translation needs")
     action = tr("translates sentences")
@@ -273,9 +273,9 @@ class Summarization(Translation):
     """
 
     name = "summarization"
-    aim = english("summarization")
+    aim = Message("summarization")
     task = "engine.tasks.summary_task.SummaryTask"
-    row_name = english("articles")
+    row_name = Message("articles")
     scores = ("loss", *ROUGE, "exact_match")
     needs_phrase = tr("summarization needs")
     action = tr("summarizes articles")
@@ -310,17 +310,17 @@ class _DocumentTask(TaskKind):
 
 class SpanCorruption(_DocumentTask):
     name = "span-corruption"
-    aim = english("span-corruption")
+    aim = Message("span-corruption")
     task = "engine.tasks.document_tasks.SpanTask"
     examples = "engine.data.objectives.corruption_objective"
-    row_name = english("documents")
+    row_name = Message("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
             "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
             "an encoder fills gaps in place: objective.kind = 'masked'"
         )
     }
-    unit = english("token")
+    unit = Message("token")
     action = tr("fills gaps in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -365,15 +365,15 @@ class SpanCorruption(_DocumentTask):
 
 class QuestionAnswer(_DocumentTask):
     name = "question-answer"
-    aim = english("question-answer")
+    aim = Message("question-answer")
     task = "engine.tasks.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
-    row_name = english("questions")
+    row_name = Message("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
-    unit = english("answer token")
+    unit = Message("answer token")
     action = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -384,7 +384,7 @@ class Classification(TaskKind):
     """The class of a whole text. Every token of it has a vote: their logits over the classes are averaged."""
 
     name = "classification"
-    aim = english("classification")
+    aim = Message("classification")
     task = "engine.tasks.classification_task.ClassificationTask"
     examples = "engine.data.objectives.Classification"
     architectures = ("encoder", "decoder")
@@ -394,11 +394,11 @@ class Classification(TaskKind):
             "only"
         )
     }
-    corpus, row_name = "labelled", english("texts")
+    corpus, row_name = "labelled", Message("texts")
     scores = ("loss", "accuracy", "macro_f1")
     file_options = ("csv",)
     settings = ("model.classes", "data.lowercase", "objective.label_smoothing")
-    unit = english("text")
+    unit = Message("text")
     special = (PAD, UNK)
     needs_phrase = tr("classification needs")
     action = tr("classifies texts")

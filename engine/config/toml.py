@@ -13,9 +13,8 @@ import tomli_w
 from pydantic import ValidationError
 
 from engine.base.errors import InputError, did_you_mean, join_or, reason
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file
-from engine.base.recorded_text import told
 from engine.config import Tables
 from engine.config.keys import flatten, later_defaults, unknown_key_message
 from engine.config.schema import RowFacts, RunConfig
@@ -23,22 +22,22 @@ from engine.config.schema import RowFacts, RunConfig
 MAX_BYTES = 64 * 1024
 # Pydantic's messages about a value, translated when they are shown.
 PYDANTIC_MESSAGES = (
-    english("should be a valid integer"),
-    english("should be a valid integer, got a number with a fractional part"),
-    english("should be a valid number"),
-    english("should be a finite number"),
-    english("should be a valid boolean"),
-    english("should be a valid string"),
-    english("should be a valid list"),
-    english("should be a valid dictionary"),
-    english("should be a valid dictionary or instance of {class_name}"),
-    english("should be greater than {gt}"),
-    english("should be greater than or equal to {ge}"),
-    english("should be less than {lt}"),
-    english("should be less than or equal to {le}"),
-    english("String should have at least {min_length} character"),
-    english("String should have at most {max_length} characters"),
-    english("Field required"),
+    Message("should be a valid integer"),
+    Message("should be a valid integer, got a number with a fractional part"),
+    Message("should be a valid number"),
+    Message("should be a finite number"),
+    Message("should be a valid boolean"),
+    Message("should be a valid string"),
+    Message("should be a valid list"),
+    Message("should be a valid dictionary"),
+    Message("should be a valid dictionary or instance of {class_name}"),
+    Message("should be greater than {gt}"),
+    Message("should be greater than or equal to {ge}"),
+    Message("should be less than {lt}"),
+    Message("should be less than or equal to {le}"),
+    Message("String should have at least {min_length} character"),
+    Message("String should have at most {max_length} characters"),
+    Message("Field required"),
 )
 PARSER_SUFFIX = ", unable"  # where pydantic's message continues with what its parser could not do
 MAX_DEPTH = 32
@@ -51,9 +50,11 @@ def read_toml(path: Path) -> Tables:
         with open_regular_file(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(tr("{path}: cannot read this config: {strerror}", path=path, strerror=reason(error))) from None
+        raise InputError(
+            Message("{path}: cannot read this config: {strerror}", path=path, strerror=reason(error))
+        ) from None
     if len(raw) > MAX_BYTES:
-        message = tr(
+        message = Message(
             "{path}: larger than {max_bytes} KiB; a config is a few lines of TOML",
             path=path,
             max_bytes=MAX_BYTES // 1024,
@@ -66,14 +67,16 @@ def parse(raw: bytes, where: str) -> Tables:
     """Return the tables of a TOML text; `where` names it in errors. A date, which no setting is, becomes text."""
     deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
     if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
-        raise InputError(tr("{where}: nested too deeply; sections are one level deep, e.g. [model]", where=where))
+        raise InputError(Message("{where}: nested too deeply; sections are one level deep, e.g. [model]", where=where))
     try:
         return {key: _undated(value) for key, value in tomllib.loads(raw.decode("utf-8")).items()}
     except UnicodeDecodeError as error:
-        message = tr("{where}: not UTF-8 at byte {start}; save the file as UTF-8 text", where=where, start=error.start)
+        message = Message(
+            "{where}: not UTF-8 at byte {start}; save the file as UTF-8 text", where=where, start=error.start
+        )
         raise InputError(message) from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(tr("{where}: not valid TOML: {error}", where=where, error=error)) from None
+        raise InputError(Message("{where}: not valid TOML: {error}", where=where, error=error)) from None
 
 
 def _undated(value: Any) -> Any:
@@ -90,7 +93,7 @@ def validate(data: Tables, where: str) -> RunConfig:
     except ValidationError as error:
         raise InputError(f"{where}: {_first_error(error)}") from None
     except RecursionError:
-        raise InputError(tr("{where}: nested too deeply; sections are one level deep", where=where)) from None
+        raise InputError(Message("{where}: nested too deeply; sections are one level deep", where=where)) from None
 
 
 def resolve_config(
@@ -100,7 +103,7 @@ def resolve_config(
     try:
         return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
-        message = tr("{where}: with this corpus and batch size, {first}", where=where, first=_first_error(error))
+        message = Message("{where}: with this corpus and batch size, {first}", where=where, first=_first_error(error))
         raise InputError(message) from None
 
 
@@ -137,7 +140,7 @@ def _first_error(error: ValidationError) -> str:
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
     if problem["type"] == "value_error":
-        return f"{key}: {told(problem['msg'].removeprefix('Value error, '))}"
+        return f"{key}: {tr(problem['msg'].removeprefix('Value error, '))}"
     message = translate_pydantic(problem["msg"])
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
@@ -148,7 +151,7 @@ def _first_error(error: ValidationError) -> str:
 def translate_pydantic(message: str) -> str:
     """Pydantic's message about a value of the wrong kind, without the parser's part; any other message as it is."""
     about = message.removeprefix("Input ")
-    return told(about.partition(PARSER_SUFFIX)[0] if about.startswith("should be ") else about)
+    return tr(about.partition(PARSER_SUFFIX)[0] if about.startswith("should be ") else about)
 
 
 def short_repr_or_unset(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, did_you_mean, invalid_path_error, join_and
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import OWNER_VARIABLE, PUBLIC_FOLDERS
 from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
@@ -52,7 +52,7 @@ def kind_of(corpus: str) -> CorpusKindName:
     if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\:"):
         listing = command_line("data", "list")
         hint = did_you_mean(corpus, CORPORA) or tr("; `{command_line}` lists them", command_line=listing)
-        raise InputError(tr("no corpus named '{corpus}'{hint}", corpus=corpus[:80], hint=hint))
+        raise InputError(Message("no corpus named '{corpus}'{hint}", corpus=corpus[:80], hint=hint))
     return kind
 
 
@@ -116,14 +116,14 @@ def load_corpus(corpus_class: type[C], data: DataConfig, data_dir: Path | None =
                 names=comma_separated(names),
                 path=kind.path_hint,
             )
-            raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
+            raise InputError(Message("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(_fall_back_to_data_dir(data, kind, data_dir), version))
     if chosen is not None:
         first, *others = entry.languages or ("",)
         directions = [(first, other) for other in others] if len(others) > 1 else [(first, *others), (*others, first)]
         if entry.languages is None or chosen not in (*directions, entry.languages):
             known = join_and(f"{name}#{','.join(one)}" for one in directions if others)
-            problem = tr(
+            problem = Message(
                 "corpus '{corpus}': {name} has only the directions {known}",
                 corpus=data.corpus[:80],
                 name=name,

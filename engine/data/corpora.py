@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.progress import Progress
-from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.cache import cached_record
@@ -61,7 +60,7 @@ class TextCorpus(Corpus):
         tokenizer = CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in splits.values()))))
         train, held_out = (splits[split].tokens(tokenizer) for split in ("train", "validation"))
         if len(train) < 2 or len(held_out) < 2:
-            problem = tr("corpus {name}: too short to be split into training and validation text", name=self.name)
+            problem = Message("corpus {name}: too short to be split into training and validation text", name=self.name)
             raise InputError(problem)
         overlap, overlap_lines = self.overlap_report()
         characters = {split: part.length for split, part in splits.items()}
@@ -86,7 +85,7 @@ class TextCorpus(Corpus):
             *overlap_lines,
         ]
         for one in validation.probes:
-            label, what, size = tr("probe"), told(one.description), one.at.size
+            label, what, size = tr("probe"), tr(one.description), one.at.size
             said = tr("{name}: {description} ({size:,} places)", name=one.name, description=what, size=size)
             lines.append((label, said))
         examples = ["", splits["train"].head(EXCERPT_LENGTH)]
@@ -132,13 +131,13 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
             part = generated.cut(start, stop)
             splits[name] = Split(part.text, part)
         elif name != "test":
-            problem = tr(
+            problem = Message(
                 "data.corpus_size = {corpus_size}: too small to fill the {name} split; 20000 is enough",
                 corpus_size=data.corpus_size,
                 name=name,
             )
             raise InputError(problem)
-    return TextCorpus(entry.name, generated.version, english("generated"), splits)
+    return TextCorpus(entry.name, generated.version, Message("generated"), splits)
 
 
 def load_path(data: DataConfig, version: int = LATEST) -> TextCorpus:

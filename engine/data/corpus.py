@@ -11,8 +11,7 @@ from platformdirs import user_data_path
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.config.tasks import CorpusKindName
 from engine.data.text_files import Reading
@@ -111,7 +110,7 @@ class Corpus(ABC):
         one_kind = len({one.of for one in known}) == 1
         record: dict[str, object] = {one.split if one_kind else f"{one.of}-{one.split}": one.to_json() for one in known}
         found = [one.verdict for one in known]
-        return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", told(one.why)) for one in found]
+        return record, [(tr("overlap") if one.verdict == OK else f"⚠ {one.verdict}", tr(one.why)) for one in found]
 
     def hash_licence_note_lines(self, licence: str) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""
@@ -119,7 +118,7 @@ class Corpus(ABC):
         return [*lines, *([(tr("licence"), licence)] if licence else []), *self.note_lines()]
 
     def note_lines(self) -> list[tuple[str, str]]:
-        return [(tr("note"), told(note)) for note in self.all_notes]
+        return [(tr("note"), tr(note)) for note in self.all_notes]
 
 
 def direction(languages: Sequence[str]) -> str:
@@ -206,7 +205,7 @@ class CorpusEntry:
             fetch = command_line("data", "fetch", self.name)
             how = tr(": run `{command_line}` to get it, or put {what}", command_line=fetch, what=what)
         looked = comma_separated(str(folder)[:120] for folder in folders)
-        problem = tr(
+        problem = Message(
             "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",
             name=self.name,
             how=how,

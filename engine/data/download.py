@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.corpus import Remote
 
 BLOCK = 1 << 16
@@ -79,20 +79,20 @@ def fetch(
         if source is not None:
             if not source.is_file():
                 lacks = tr("the mirror folder {named} has no {file}", named=named, file=remote.file)
-                problem = tr(
+                problem = Message(
                     "{lacks}; unset {mirror_variable} to download it instead",
                     lacks=lacks,
                     mirror_variable=MIRROR_VARIABLE,
                 )
                 raise InputError(problem)
             if source.stat().st_size > remote.max_bytes:
-                problem = tr(
+                problem = Message(
                     "{source}: larger than the limit of {max_bytes:,} bytes", source=source, max_bytes=remote.max_bytes
                 )
                 raise InputError(problem)
             shutil.copyfile(source, part)
         elif not remote.url:
-            problem = tr(
+            problem = Message(
                 "{file}: this file has no fixed download address; {by_hand}",
                 file=remote.file,
                 by_hand=_manual_hint(remote, target),
@@ -110,7 +110,7 @@ def fetch(
                     "If the file was changed on purpose, delete {record_of} to accept the new version",
                     record_of=sha256_path(target),
                 )
-            problem = tr(
+            problem = Message(
                 "{where}: its SHA-256 is {found}… but should be {expected}…; nothing was kept. {advice}",
                 where=where,
                 found=found[:12],
@@ -121,7 +121,7 @@ def fetch(
         part.replace(target)
         _record_sha256(remote, target, found)
     except urllib.error.HTTPError as error:
-        problem = tr(
+        problem = Message(
             "{url}: the server answered {code}; {by_hand}",
             url=url,
             code=error.code,
@@ -130,7 +130,7 @@ def fetch(
         raise InputError(problem) from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
-        problem = tr(
+        problem = Message(
             "{url}: cannot be downloaded ({reason}); {by_hand}",
             url=url,
             reason=reason,
@@ -165,7 +165,7 @@ def _download(url: str, part: Path, most: int, progress: ProgressCallback, opene
         part.unlink()
         done = 0
     if not url.startswith("https://"):  # before any request, whichever opener is used
-        problem = tr(
+        problem = Message(
             "{url}: only https URLs are fetched; set {endpoint_variable} to an https address, or "
             "{mirror_variable} to a local folder",
             url=url,
@@ -189,7 +189,7 @@ def _download(url: str, part: Path, most: int, progress: ProgressCallback, opene
                 if done > most:
                     file.close()
                     part.unlink(missing_ok=True)
-                    raise InputError(tr("{url}: larger than the limit of {most:,} bytes", url=url, most=most))
+                    raise InputError(Message("{url}: larger than the limit of {most:,} bytes", url=url, most=most))
                 file.write(block)
                 progress(done, most)
         if getattr(response, "length", None):  # announced bytes that never came

@@ -26,7 +26,7 @@ from engine.base.cache_folder import try_write_atomically
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, reason, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import read_regular_file
 from engine.base.progress import Progress
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
@@ -76,7 +76,9 @@ def parse(corpus: str) -> HubCorpus | None:
     parts = corpus.removeprefix(PREFIX).split("/")
     if match is None or not {".", ".."}.isdisjoint(parts):
         raise InputError(
-            tr("corpus '{corpus}': must be hf:OWNER/NAME, then any of /FOLDER, @REVISION, :FIELD", corpus=corpus[:80])
+            Message(
+                "corpus '{corpus}': must be hf:OWNER/NAME, then any of /FOLDER, @REVISION, :FIELD", corpus=corpus[:80]
+            )
         )
     repository = f"{match['owner']}/{match['name']}"
     return HubCorpus(repository, match["folder"].strip("/"), match["revision"] or MAIN, match["field"])
@@ -120,7 +122,7 @@ def pin_commit(corpus: str, folders: Sequence[Path]) -> str:
 
 def missing_error(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
     looked = comma_separated(str(folder)[:120] for folder in folders)
-    problem = tr(
+    problem = Message(
         "corpus '{name}' is not on this machine: run `{command_line}` to get it from the Hugging Face Hub (looked "
         "in {looked}); {meanwhile}",
         name=name[:120],
@@ -141,13 +143,15 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
         from huggingface_hub.utils.tqdm import disable_progress_bars  # ours is shown
     except ImportError:
         raise InputError(
-            tr("{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'", corpus=wanted.uri)
+            Message(
+                "{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'", corpus=wanted.uri
+            )
         ) from None
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
     if endpoint is not None and not _is_allowed_endpoint(endpoint):
         shown = endpoint.rpartition("@")[2][:80]  # what precedes it may be a password
         raise InputError(
-            tr("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=shown)
+            Message("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=shown)
         )
     disable_progress_bars()
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL + 1)  # what goes wrong is said below, in one line
@@ -172,7 +176,9 @@ def fetch(wanted: HubCorpus, folder: Path) -> FetchedFiles:
                 _call_within(PATIENCE + size / SLOWEST, partial(get, wanted.repository, file))
                 if not _is_as_listed(path, listing[file]):
                     path.unlink(missing_ok=True)
-                    problem = tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file)
+                    problem = Message(
+                        "{corpus}: {file} was damaged in transit; try again", corpus=wanted.uri, file=file
+                    )
                     raise InputError(problem)
             done += listing[file].size or 0
             progress.update(done)
@@ -233,7 +239,7 @@ def _fetch_error(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
     if type(error).__module__ in ("builtins", "json.decoder") and not isinstance(error, OSError | UnicodeEncodeError):
         why = tr("the server does not answer like the Hub")  # the library stumbled over them
-    problem = tr(
+    problem = Message(
         "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not public",
         corpus=wanted.uri,
         why=why,
@@ -259,13 +265,13 @@ def choose_corpus_files(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
     if len(folders) == 1:
         return inside
     if not folders:
-        problem = tr(
+        problem = Message(
             "{corpus}: no text files found (looked for .txt, {kinds})",
             corpus=wanted.uri,
             kinds=comma_separated(IN_FOLDERS),
         )
         raise InputError(problem)
-    problem = tr(
+    problem = Message(
         "{corpus}: several folders contain text ({folders}); name one, as in {first}",
         corpus=wanted.uri,
         folders=comma_separated(folders[:8]),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, Batch, Objective, TokenOrigins
@@ -113,7 +113,7 @@ class TextBatches:
     ) -> None:
         length = objective.window
         if tokens.numel() < length:
-            problem = tr(
+            problem = Message(
                 "the training text has {numel:,} tokens, fewer than the {length:,} that one example needs; use a "
                 "longer text or --set model.context_length={max}",
                 numel=tokens.numel(),

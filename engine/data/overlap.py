@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import fold_case_and_spaces
 from engine.data.text_sizes import SPACELESS
@@ -48,44 +48,44 @@ Hashes = NDArray[np.uint64]
 # By the unit: what is said of an overlap, and what if there is none.
 SENTENCES = {
     "text": (
-        english("{share} of the {split} text also appears word for word in the training text"),
-        english(
+        Message("{share} of the {split} text also appears word for word in the training text"),
+        Message(
             "no passage of {passage} bytes{whole} and no line of {least} characters or more of the {split} text "
             "appears in the training text"
         ),
     ),
     "documents": (
-        english("{share} of the {split} documents' text also appears word for word in the training documents"),
-        english("no passage of {passage} bytes and no whole {split} document appears in the training documents"),
+        Message("{share} of the {split} documents' text also appears word for word in the training documents"),
+        Message("no passage of {passage} bytes and no whole {split} document appears in the training documents"),
     ),
     "pairs": (
-        english(
+        Message(
             "{share} of the {split} pairs ({seen:,} of {total:,}) share a sentence with the training "
             "pairs, ignoring case and punctuation{both}"
         ),
-        english(
+        Message(
             "none of the {total:,} {split} pairs share a sentence with the training pairs, ignoring case "
             "and punctuation"
         ),
     ),
     "questions": (
-        english(
+        Message(
             "{share} of the {split} questions ({seen:,} of {total:,}) are also asked in training, ignoring case and "
             "punctuation"
         ),
-        english("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
+        Message("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
     ),
     "texts": (
-        english(
+        Message(
             "{share} of the {split} texts ({seen:,} of {total:,}) are also in training, ignoring case and punctuation"
         ),
-        english("none of the {total:,} {split} texts are in training, ignoring case and punctuation"),
+        Message("none of the {total:,} {split} texts are in training, ignoring case and punctuation"),
     ),
 }
 # What is added about documents and lines that appear whole.
 WHOLE_SENTENCES = {
-    "documents": english("{said}; distinct documents found there whole: {seen:,} of {total:,} ({share})"),
-    "lines": english(
+    "documents": Message("{said}; distinct documents found there whole: {seen:,} of {total:,} ({share})"),
+    "lines": Message(
         "{said}; distinct lines of {least} characters or more found there whole: {seen:,} of {total:,} ({share})"
     ),
 }
@@ -134,13 +134,13 @@ class Overlap:
         if not self.voids_score and not self.repeats_many_lines:
             return Verdict("overlap", "before", 0, OK, self.score_voiding_share, self.sentence)
         if not self.voids_score:
-            why = english(
+            why = Message(
                 "{said}. Lines repeat in many texts; if they should not in this one, the score measures memorization: "
                 "remove duplicates from the corpus, then train again",
                 said=self.sentence,
             )
             return Verdict("overlap", "before", 0, REPEATED, self.repeated_line_share, why)
-        why = english(
+        why = Message(
             "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from "
             "the corpus or hold out different text, then train again",
             said=self.sentence,
@@ -158,18 +158,18 @@ class Overlap:
         units = (("documents", self.documents_seen, self.documents), ("lines", self.lines_seen, self.lines))
         whole = [(unit, seen, total) for unit, seen, total in units if seen]
         if whole and not self.seen:
-            said = english("no passage of {passage} bytes of the {split} text appears in the training text")
-        both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
+            said = Message("no passage of {passage} bytes of the {split} text appears in the training text")
+        both = Message(", {both:,} of them on both sides", both=self.both) if self.both else ""
         values: dict[str, Any] = {"split": self.split, "seen": self.seen, "total": self.total, "both": both}
         values |= {"share": _percent(self.share), "passage": PASSAGE, "least": MIN_UNIT_LENGTH}
-        values["whole"] = english(", no document") if self.documents else ""
+        values["whole"] = Message(", no document") if self.documents else ""
         said = (said if self.seen or whole else none).format(**values)
         for unit, seen, total in whole:
             share = _percent(seen / total)
             said = WHOLE_SENTENCES[unit].format(said=said, share=share, seen=seen, total=total, least=MIN_UNIT_LENGTH)
         if self.sampled and whole:
-            said = english("{said}; only a sample of these was looked up", said=said)
-        return english("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
+            said = Message("{said}; only a sample of these was looked up", said=said)
+        return Message("{said}; for example “{example}”", said=said, example=self.example) if self.example else said
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}
@@ -262,7 +262,7 @@ def shorten(text: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}" if share >= MIN_REPORTED_SHARE else english("under {little:.1%}", little=MIN_REPORTED_SHARE)
+    return f"{share:.1%}" if share >= MIN_REPORTED_SHARE else Message("under {little:.1%}", little=MIN_REPORTED_SHARE)
 
 
 class _Units:

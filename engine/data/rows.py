@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.data.loader import mask_generator
@@ -60,7 +60,7 @@ class BucketedBatches(ABC):
         self._budget, self._size = config.train.batch_tokens, config.train.batch_size
         longest = int(lengths(0).max())
         if self._budget is not None and longest > self._budget:
-            problem = tr(
+            problem = Message(
                 "train.batch_tokens = {budget}: the longest {of} has {longest} tokens; set it to at least "
                 "that{or_else}",
                 budget=self._budget,
@@ -221,7 +221,7 @@ class PairBatches(BucketedBatches):
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
         self._joined = not config.has_source
         if not len(pairs):
-            problem = tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
+            problem = Message("no sentence pairs are left to train on; raise data.max_length or model.context_length")
             raise InputError(problem)
         or_else = tr(", or leave longer ones out with data.max_length")
         lengths = pairs.joined_lengths if self._joined else pairs.lengths

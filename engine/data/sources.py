@@ -17,7 +17,7 @@ from dataclasses import field as dataclass_field
 from pathlib import Path, PurePath
 
 from engine.base.errors import InputError, comma_separated, invalid_path_error, reason
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.base.plain_files import open_regular_file
 from engine.data.corpus import END_OF_TEXT, SPLIT_ALIASES, is_file, path_exists
 from engine.data.tables import read_columns, table_suffix
@@ -117,9 +117,9 @@ def find_source(corpus: str, reading: Reading | None = None) -> Source:
         raise _unreadable_error(path, FileNotFoundError(2, "No such file or directory"))
     if not path.is_dir():
         if not path.is_file():
-            raise InputError(tr("corpus {path}: not a file; give a text file", path=path))
+            raise InputError(Message("corpus {path}: not a file; give a text file", path=path))
         if field is not None and not table_suffix(path):
-            problem = tr(
+            problem = Message(
                 "corpus {path}: a plain text file has no fields; leave out :{field}",
                 path=str(path)[:200],
                 field=field[:40],
@@ -130,7 +130,7 @@ def find_source(corpus: str, reading: Reading | None = None) -> Source:
 
 
 def _unreadable_error(path: Path, error: OSError) -> InputError:
-    return InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=reason(error)))
+    return InputError(Message("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=reason(error)))
 
 
 def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> dict[str, tuple[Path, ...]]:
@@ -139,7 +139,7 @@ def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> di
         found = [file for file in found if without_packing(file) == file and file.suffix.lower() != ".ndjson"]
     suffixes = [suffix for suffix in IN_FOLDERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
-        problem = tr(
+        problem = Message(
             "corpus {folder}: has files of several kinds ({kinds}); keep only one kind",
             folder=str(folder)[:200],
             kinds=comma_separated(suffixes),
@@ -149,7 +149,9 @@ def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> di
     files = [file for file in found if _suffix(file) == chosen]
     if not files:
         kinds = comma_separated((".txt", *IN_FOLDERS))
-        raise InputError(tr("corpus {folder}: no text in this folder (looked for {kinds})", folder=folder, kinds=kinds))
+        raise InputError(
+            Message("corpus {folder}: no text in this folder (looked for {kinds})", folder=folder, kinds=kinds)
+        )
     by_split: dict[str, list[Path]] = {}
     for file in files:
         by_split.setdefault(split_name(file.relative_to(folder)), []).append(file.resolve())
@@ -158,7 +160,7 @@ def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> di
     if "" in by_split and "train" not in by_split:
         by_split["train"] = by_split.pop("")
     if "" in by_split:
-        problem = tr(
+        problem = Message(
             "corpus {folder}: {file} belongs to no split, but others do; name it train-…, validation-… or test-…, "
             "or move it",
             folder=str(folder)[:200],
@@ -167,7 +169,7 @@ def group_by_split(folder: Path, found: list[Path], version: int = LATEST) -> di
         raise InputError(problem)
     if "train" not in by_split:
         names = comma_separated(file.name for file in files[:4])
-        problem = tr("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
+        problem = Message("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
         raise InputError(problem)
     return {split: tuple(by_split[split]) for split in SPLIT_ALIASES if split in by_split}
 
@@ -191,7 +193,7 @@ def _list_files(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if deep < MAX_DEPTH and (name == INNER or split_name(Path(name)))]
         found += [inner / name for name in sorted(names) if not name.startswith(".")]
         if len(found) > MOST_FILES:
-            problem = tr(
+            problem = Message(
                 "corpus {folder}: has more than {most:,} files; give the folder that holds the texts themselves",
                 folder=str(folder)[:200],
                 most=MOST_FILES,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.cache import cached_tokens
@@ -122,8 +122,8 @@ def _distance_bands(probe: TextProbe) -> list[TextProbe]:
             probe, name=f"recall{sign}{RECALL_NEAR}", description=what, at=probe.at[keep], distance=probe.distance[keep]
         )
         for sign, what, keep in (
-            ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
-            (">=", english("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
+            ("<", Message("who is speaking: the name in the exit line, near (under 110 characters)"), near),
+            (">=", Message("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
         )
     ]
 
@@ -147,5 +147,5 @@ def remaining_split_spans(length: int, data: DataConfig, official_names: Contain
 def empty_error(source: sources.Source, split: str) -> InputError:
     files = source.files[split]
     path = files[0] if len(files) == 1 else source.path
-    problem = tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
+    problem = Message("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
     return InputError(problem)

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from engine.base.errors import InputError, comma_separated, did_you_mean, reason
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file
 from engine.data import first_reading
 from engine.data.text_files import (
@@ -39,8 +39,8 @@ DEFAULT_FIELD = "text"  # the field that is read if none is named
 SAMPLED_ROWS, SAMPLED_CHARACTERS = 100, 1 << 20  # first rows, to tell what a table is like, and their length
 DELIMITERS = {
     ",": "",
-    ";": english("semicolons separate the cells of {file}"),
-    "\t": english("tabs separate the cells of {file}"),
+    ";": Message("semicolons separate the cells of {file}"),
+    "\t": Message("tabs separate the cells of {file}"),
 }
 MOST_ROWS, BATCH_BYTES = 256, 1 << 22  # of Parquet, read at once
 Row = tuple[int, list[str]]  # the number of its first line, and its cells
@@ -71,7 +71,7 @@ def parse_delimited(
         if DELIMITERS[delimiter]:
             reading.add_note(DELIMITERS[delimiter].format(file=name))
     elif reading.version > FIRST and _all_cells_are_quoted(first):
-        reading.add_note(english("every cell of {file} is quoted; the quotation marks are left out", file=name))
+        reading.add_note(Message("every cell of {file} is quoted; the quotation marks are left out", file=name))
     else:
         for number, line in enumerate(chain(first, lines), start=1):
             line = line.removesuffix("\r")
@@ -225,7 +225,7 @@ def _read_json_objects(path: Path, reading: Reading) -> Iterator[tuple[int, dict
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     number, first = next(numbered, (1, ""))
     if first.lstrip().startswith("["):
-        reading.add_note(english("read as a JSON array of objects: {file}", file=path.name))
+        reading.add_note(Message("read as a JSON array of objects: {file}", file=path.name))
         found = _parse_array(chain([first.lstrip()[1:]], lines), where, number)
     else:
         found = _parse_lines(chain([first], lines), where, number)
@@ -291,7 +291,7 @@ def _read_parquet_columns(path: Path, names: Sequence[str | None], reading: Read
         from pyarrow import parquet
     except ImportError:
         raise InputError(
-            tr("{path}: reading .parquet needs pyarrow: run pip install 'tui-transformer[parquet]'", path=where)
+            Message("{path}: reading .parquet needs pyarrow: run pip install 'tui-transformer[parquet]'", path=where)
         ) from None
     number = unpacked = 0
     try:
@@ -327,9 +327,9 @@ def _read_parquet_columns(path: Path, names: Sequence[str | None], reading: Read
         raise row_error(where, number, tr("not UTF-8")) from None
     except arrow.ArrowException as error:
         said = str(error).partition("\n")[0][:200]
-        raise InputError(tr("{path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
+        raise InputError(Message("{path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
     except OSError as error:
-        raise InputError(tr("{path}: cannot be read: {why}", path=where, why=reason(error))) from None
+        raise InputError(Message("{path}: cannot be read: {why}", path=where, why=reason(error))) from None
 
 
 def _leaves(fields: Any, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -381,7 +381,7 @@ def choose_field(texts: list[str], where: str) -> str:
     if not texts:
         raise row_error(where, 1, tr("no field has text"))
     names = comma_separated(name[:40] for name in texts[:8])
-    problem = tr(
+    problem = Message(
         "{path}: which field is the text? Choose one of {names}, as in {path}:{first}",
         path=where,
         names=names,

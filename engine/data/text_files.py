@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, get_args
 
 from engine.base.errors import InputError, did_you_mean, reason
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file
 from engine.config.sections import DataConfig
 
@@ -59,12 +59,14 @@ class Findings:
     @property
     def notes(self) -> tuple[str, ...]:
         """In English, as they are recorded."""
-        notes = [english("read as {encoding}: {file}", file=f, encoding=e) for f, e in self.encodings.items()]
+        notes: list[str] = [
+            Message("read as {encoding}: {file}", file=f, encoding=e) for f, e in self.encodings.items()
+        ]
         notes += self.remarks
         if self.crlf:
-            notes.append(english("CR LF was read as LF {n:,} times; data.line_ends = keep prevents it", n=self.crlf))
+            notes.append(Message("CR LF was read as LF {n:,} times; data.line_ends = keep prevents it", n=self.crlf))
         if self.left_out:
-            notes.append(english("rows left out because they have no text: {n:,}", n=self.left_out))
+            notes.append(Message("rows left out because they have no text: {n:,}", n=self.left_out))
         return tuple(notes)
 
 
@@ -97,18 +99,18 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     where = str(path)[:200]
     try:
         if path.is_dir():
-            raise InputError(tr("{where}: this is a folder; a text file is needed", where=where))
+            raise InputError(Message("{where}: this is a folder; a text file is needed", where=where))
         with open_regular_file(path) as packed:
             start = packed.read(8)
             packed.seek(0)
             for magic, kind in OTHER_ARCHIVES.items():
                 if start.startswith(magic):
-                    raise InputError(tr("{where}: packed as {kind}; unpack it first", where=where, kind=kind))
+                    raise InputError(Message("{where}: packed as {kind}; unpack it first", where=where, kind=kind))
             suffix = path.suffix.lower()
             unpacker = next((one for magic, one in UNPACKERS.items() if start.startswith(magic)), None)
             if unpacker is None and suffix in PACKED_SUFFIXES:
                 raise InputError(
-                    tr("{where}: is not packed, although its name ends in {suffix}", where=where, suffix=suffix)
+                    Message("{where}: is not packed, although its name ends in {suffix}", where=where, suffix=suffix)
                 )
             if unpacker is None:
                 yield from iter(lambda: packed.read(BLOCK), b"")
@@ -116,16 +118,18 @@ def read_blocks(path: Path) -> Iterator[bytes]:
             with unpacker(packed) as file:
                 yield from limit_unpacking(file, os.fstat(packed.fileno()).st_size, where)
     except DAMAGED as error:
-        problem = tr("{where}: a damaged archive ({error}); get a fresh copy from its source", where=where, error=error)
+        problem = Message(
+            "{where}: a damaged archive ({error}); get a fresh copy from its source", where=where, error=error
+        )
         raise InputError(problem) from None
     except FileNotFoundError:
         try:
             hint = did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
         except OSError:
             hint = tr("; the folder {parent} does not exist either", parent=str(path.parent)[:120])
-        raise InputError(tr("{where}: no such file{hint}", where=where, hint=hint)) from None
+        raise InputError(Message("{where}: no such file{hint}", where=where, hint=hint)) from None
     except (OSError, ValueError) as error:
-        raise InputError(tr("{where}: cannot be read: {why}", where=where, why=reason(error))) from None
+        raise InputError(Message("{where}: cannot be read: {why}", where=where, why=reason(error))) from None
 
 
 def limit_unpacking(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> Iterator[bytes]:
@@ -139,7 +143,9 @@ def limit_unpacking(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) ->
 
 def require_plausible_size(unpacked: int, packed: int, where: str) -> None:
     if unpacked > max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * packed):
-        said = tr("{where}: unpacks to more than {n} times its size; no text does", where=where, n=MAX_UNPACKING_RATIO)
+        said = Message(
+            "{where}: unpacks to more than {n} times its size; no text does", where=where, n=MAX_UNPACKING_RATIO
+        )
         raise InputError(said)
 
 
@@ -180,7 +186,7 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
             else:
                 hint = _encoding_hint(raw, reading, tr("; convert the file to UTF-8"))
             wrong = InputError(
-                tr(
+                Message(
                     "{where}: byte {byte:,} (line {line:,}) is not {encoding}{hint}",
                     where=where,
                     byte=byte + size,
@@ -193,7 +199,7 @@ def decode(blocks: Iterable[bytes], path: PurePath, reading: Reading | None = No
             text = text[: text.index("\0")]
             hint = _encoding_hint(raw, reading, tr(", so this is not text"))
             at = line + text.count("\n")
-            wrong = InputError(tr("{where}: line {line:,} has a NUL byte{hint}", where=where, line=at, hint=hint))
+            wrong = InputError(Message("{where}: line {line:,} has a NUL byte{hint}", where=where, line=at, hint=hint))
         byte, line, multibyte = byte + size, line + text.count("\n"), multibyte + _count_beyond_ascii(text)
         if normalizes:
             text, held = held + text, ""
@@ -219,14 +225,14 @@ def _encoding(first: bytes, where: str, reading: Reading) -> tuple[str, str]:
         if first.startswith(mark):
             if asked in ("auto", encoding):
                 return encoding, codec
-            said = tr(
+            said = Message(
                 "{where}: its byte-order mark says {found}; leave out {given}", where=where, found=encoding, given=given
             )
             raise InputError(said)
     if asked == "auto":
         return "utf-8", "utf-8"
     if not first.isascii() and not asked.startswith("utf-16") and _decodes(first, "utf-8"):
-        raise InputError(tr("{where}: is UTF-8 text; leave out {given}", where=where, given=given))
+        raise InputError(Message("{where}: is UTF-8 text; leave out {given}", where=where, given=given))
     return asked, CODECS.get(asked, asked)
 
 
@@ -304,7 +310,9 @@ def cut_batches(pieces: Iterable[str], where: str, most: int) -> Iterator[list[s
     if length:
         line = "".join(held)
         if not number and "\r" in line[:-1]:
-            said = tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
+            said = Message(
+                "{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where
+            )
             raise InputError(said)
         yield [line]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.config.schemes import require_steps
 from engine.config.tasks import TaskKind
@@ -64,7 +64,7 @@ def _loss_bound(record: EvaluationScores, facts: DataFacts, task: TaskKind) -> B
     reachable = None if floor is None else floor.reachable
     if reachable is not None and reachable.luck is not None and excess is not None:
         below, bound = excess, -reachable.luck
-        line = english(
+        line = Message(
             "{nats_per_char:.4f}, the floor reachable at this context and stride, "
             "by more than luck allows ({bound:.4f})",
             nats_per_char=reachable.nats_per_char,
@@ -73,20 +73,20 @@ def _loss_bound(record: EvaluationScores, facts: DataFacts, task: TaskKind) -> B
     elif floor is not None and nats is not None and floor.se is not None:
         below = loss - nats if excess is None else excess
         bound = -STANDARD_ERRORS * floor.se
-        line = english("the entropy floor of this text, {nats:.4f} ± {se:.4f}", nats=nats, se=floor.se)
+        line = Message("the entropy floor of this text, {nats:.4f} ± {se:.4f}", nats=nats, se=floor.se)
     else:
         below = loss
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
-        line = english("{bound:.2f}, the lowest loss expected for natural text", bound=bound)
+        line = Message("{bound:.2f}, the lowest loss expected for natural text", bound=bound)
     if floor is None and not facts.plausible:
-        why = english(
+        why = Message(
             "the loss {loss:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
             "reaches. Repetitive text, such as logs or templates, would explain it",
             loss=loss,
             bound=bound,
         )
         return below, bound, why, SUSPICIOUS
-    why = english(
+    why = Message(
         "the loss {loss:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens",
         loss=loss,
@@ -103,7 +103,7 @@ def _accuracy_bound(record: EvaluationScores, facts: DataFacts) -> Bound | None:
     if best is None or accuracy is None or not n or (1.0 - best.accuracy) * n <= STANDARD_ERRORS**2:
         return None  # even 100 % could be luck
     luck = STANDARD_ERRORS * math.sqrt(max(0.0, 2.0 - best.accuracy - accuracy) / n)
-    why = english(
+    why = Message(
         "the accuracy {accuracy:.1%} is above {best:.1%}, that of the best possible reader on the same {n:,} texts, by "
         "more than luck allows: the texts contain their class, or the model was trained on them",
         accuracy=accuracy,
@@ -122,9 +122,9 @@ def check_plausible(
     known = [found for found in (_loss_bound(record, facts, task), _accuracy_bound(record, facts)) if found is not None]
     if not known:
         return None
-    fine = known[0][0], 0.0, english("the score is plausible"), OK
+    fine = known[0][0], 0.0, Message("the score is plausible"), OK
     value, _, why, badge = next((found for found in known if found[0] < found[1]), fine)  # the trainer handles NaN
-    passed = english("; the leak probe passed") if leak_free and badge == SUSPICIOUS else ""
+    passed = Message("; the leak probe passed") if leak_free and badge == SUSPICIOUS else ""
     return Verdict("plausible", "evaluation", step, badge, value, why + passed)
 
 
@@ -141,7 +141,7 @@ def check_decoding_matches_accuracy(record: EvaluationScores, facts: DataFacts, 
     least = math.floor(n - (1.0 - accuracy) * (tokens + 2 * n))
     if least < MIN_IMPLIED_ANSWERS:
         return None
-    why = english(
+    why = Message(
         "{accuracy:.1%} of the tokens are right if the model is shown those before them, so at least {least:,} of "
         "{n:,} answers should be exactly right; {right:,} are",
         accuracy=accuracy,
@@ -151,7 +151,7 @@ def check_decoding_matches_accuracy(record: EvaluationScores, facts: DataFacts, 
     )
     if exact * n >= least / 2:
         return Verdict("decoding", "evaluation", step, OK, exact, why)
-    why += english("; the model reads what it has to predict, or decoding differs from training")
+    why += Message("; the model reads what it has to predict, or decoding differs from training")
     return Verdict("decoding", "evaluation", step, SUSPICIOUS, exact, why)
 
 
@@ -162,8 +162,8 @@ def check_learning(record: EvaluationScores, facts: DataFacts, *, warmup: int, s
         return None
     below = line - loss
     if below >= MIN_LEARNED_NATS:
-        return Verdict("learning", "evaluation", step, OK, below, english("better than token frequencies alone"))
-    why = english(
+        return Verdict("learning", "evaluation", step, OK, below, Message("better than token frequencies alone"))
+    why = Message(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has been "
         "learned yet; the usual cause is a learning rate that is too small or too large; the next most likely is a "
         "wrong mask",
@@ -183,9 +183,9 @@ def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> 
     noise = NOISE * math.sqrt(always * (1.0 - always) / majority.of)
     above = share - always
     if above > noise:
-        return Verdict("answers", "after", step, OK, above, english("better than always giving the same answer"))
+        return Verdict("answers", "after", step, OK, above, Message("better than always giving the same answer"))
     if facts.classes:
-        why = english(
+        why = Message(
             "{share:.1%} of the texts are in the right class; always saying '{answer}' would get {always:.1%} (noise "
             "{noise:.1%}): the model has not learned to tell the classes apart; the usual cause is a learning rate "
             "that is too small or too large",
@@ -195,7 +195,7 @@ def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> 
             noise=noise,
         )
         return Verdict("answers", "after", step, NOT_LEARNING, above, why)
-    why = english(
+    why = Message(
         "{share:.1%} of the answers are exactly right; always answering '{answer}' would get "
         "{always:.1%} (noise {noise:.1%}): the model does not know the answers; the usual causes "
         "are facts that pretraining did not teach, or too large a learning rate afterwards",
@@ -223,7 +223,7 @@ def check_repeated_sample(new: Mapping[str, Any], earlier: Sequence[Mapping[str,
         match = SequenceMatcher(None, before, text, autojunk=False).find_longest_match()
         nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
         if nats > NATS_IN_COMMON:
-            why = english(
+            why = Message(
                 "the samples at steps {old} and {new} share a passage of {size} characters; the probability of that "
                 "happening by chance is e^-{nats:.0f}, so they were not drawn independently (same seed for both?)",
                 old=old.get("step"),
@@ -232,7 +232,7 @@ def check_repeated_sample(new: Mapping[str, Any], earlier: Sequence[Mapping[str,
                 nats=nats,
             )
             return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
-    why = english("samples have no more in common than expected by chance")
+    why = Message("samples have no more in common than expected by chance")
     return Verdict("samples", "evaluation", step, OK, 0.0, why)
 
 
@@ -263,12 +263,12 @@ def check_curves(
         or _check_overfit(scored)
         or (_check_still_falling(scored, trained) if when == "after" else None)
     )
-    badge, value, why = found or (OK, 0.0, english("the curves look normal"))
+    badge, value, why = found or (OK, 0.0, Message("the curves look normal"))
     return Verdict("curve", when, step, badge, value, why)
 
 
 def nan_verdict(why: str, *, step: int) -> Verdict:
-    said = english("{why}; do not compare this run with any other", why=why)
+    said = Message("{why}; do not compare this run with any other", why=why)
     return Verdict("curve", "after", step, DIVERGED, math.inf, said)
 
 
@@ -285,7 +285,7 @@ def _check_divergence(trained: list[tuple[int, float]]) -> tuple[str, float, str
     if last - lowest <= max(DIVERGED_RISE[0] * lowest, DIVERGED_RISE[1], noise):
         return None
     at = best[-1][0]
-    why = english(
+    why = Message(
         "the training loss was {lowest:.3f} around step {at:,} and is {last:.3f} now: training "
         "diverged; the usual cause is a learning rate that is too large, or no warm-up",
         lowest=lowest,
@@ -302,7 +302,7 @@ def _check_overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | 
     least = lowest + max(OVERFIT_RISE[0] * lowest, OVERFIT_RISE[1])
     if len(since) < AFTER_BEST or min(since[-AFTER_BEST:]) <= least:
         return None
-    why = english(
+    why = Message(
         "the validation loss was best at step {at:,} ({lowest:.4f}) and has risen to {last:.4f}: "
         "from then on the model memorized its training text; compare best losses, or stop there "
         "(evaluation.patience)",
@@ -321,7 +321,7 @@ def _check_still_falling(
         fall, name = _last_tenth_training_fall(trained), "training"
     if fall is None or fall <= max(LATE_FALL[0] * last, LATE_FALL[1]):
         return None
-    why = english(
+    why = Message(
         "the {name} loss fell by {fall:.3f} over the last tenth of the run: the model had more to "
         "learn, and a variant that merely learns more slowly looks worse than it is; train longer "
         "(train.steps) before comparing",

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.base.seeds import seed_for
 from engine.config.model import ModelConfig, active_parts
 from engine.config.visibility import Visibility
@@ -247,7 +247,7 @@ def leak_probe(
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
         found, at_once = _probe_both_modes(model, hidden, hidden, len(own))
         change = _max_or_nan(change, found)
-        clean = english("the model does not see what is hidden")
+        clean = Message("the model does not see what is hidden")
     else:
         for batch, where in _make_examples(objective, examples[:2], step) if isinstance(examples, Tensor) else examples:
             single = list(batch.chunk(len(batch.tokens)))
@@ -266,15 +266,15 @@ def leak_probe(
             found, at_once = _probe_both_modes(model, scoring, training, at_once)
             change = _max_or_nan(change, found)
         n, of = len(tried), max(length - 1, 0)
-        clean = english("nothing that the model reads contains the class")
+        clean = Message("nothing that the model reads contains the class")
         if not objective.pools_logits:
-            clean = english("the model sees no later token ({n:,} of {length:,} positions tried)", n=n, length=of)
-    clean += english(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
+            clean = Message("the model sees no later token ({n:,} of {length:,} positions tried)", n=n, length=of)
+    clean += Message(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
     if gradient != gradient or change != change:
-        why = english("some predictions are not numbers, so what they depend on cannot be checked")
+        why = Message("some predictions are not numbers, so what they depend on cannot be checked")
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
     if gradient > GRADIENT_LIMIT or change > PERTURBATION_LIMIT:
-        why = english(
+        why = Message(
             "a position's prediction depends on its answer or on what follows it (gradient "
             "{gradient:.2g}, change {change:.2g}): the model can read what it has to predict, so its "
             "scores are meaningless",
@@ -330,9 +330,9 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
             moved.append(largest_relative_change(before[:, swapped], after))
     schemes = " and ".join(name for name in model.config.distinct_positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
-        why = english("the model sees the order of tokens ({schemes} positions)", schemes=schemes)
+        why = Message("the model sees the order of tokens ({schemes} positions)", schemes=schemes)
         return Verdict("order", "before", 0, OK, 0.0, why)
-    why = english(
+    why = Message(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)",
         schemes=schemes,

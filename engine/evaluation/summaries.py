@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.config.measures import ROUGE
 from engine.evaluation.translation import OutputScores, ScoredSentence, exact_match
 
-KINDS = dict(zip(ROUGE, ("rouge1", "rouge2", "rougeL"), strict=True))  # their names in the library
+KINDS: dict[str, str] = dict(zip(ROUGE, ("rouge1", "rouge2", "rougeL"), strict=True))  # their names in the library
 SENTENCE = re.compile(r".*?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # the first one of a text
 
 
@@ -32,7 +32,7 @@ class SummaryScores(OutputScores):
 
 def score_summaries(articles: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> SummaryScores:
     if not articles:
-        raise InputError(tr("no articles to score"))
+        raise InputError(Message("no articles to score"))
     from rouge_score.rouge_scorer import RougeScorer  # imported here: takes 1 s, as it imports all of nltk
 
     scorer = RougeScorer(list(KINDS.values()), use_stemmer=True)

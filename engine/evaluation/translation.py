@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import ClassVar
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message
 from engine.data.tokenizers.tagged import target_language_of
 from engine.runs.record_version import RECORD_VERSION
 
@@ -22,7 +22,7 @@ BLEU_WORDS = {
     "char": ("th", "tha", "thai", "lo", "lao", "km", "khm", "khmer", "my", "mya", "bur", "burmese"),
 }
 EARLIER_CODES = ("zh", "chinese", "ja", "japanese")  # known before version 3 of a run's records
-CHARACTER_BLEU_NOTE = english(
+CHARACTER_BLEU_NOTE = Message(
     "for Japanese, BLEU counts characters; to count words, as published scores do, pip install 'sacrebleu[ja]'"
 )
 
@@ -102,7 +102,7 @@ def score_translations(
     their tags; `records` as for `bleu_tokenizer`. `InputError` for none, or not as many of each.
     """
     if not len(sources) == len(references) == len(outputs):
-        problem = tr(
+        problem = Message(
             "{n} sources, {n2} references and {n3} outputs: each source needs one reference and one output",
             n=len(sources),
             n2=len(references),
@@ -110,7 +110,7 @@ def score_translations(
         )
         raise InputError(problem)
     if not sources:
-        raise InputError(tr("no sentences to score"))
+        raise InputError(Message("no sentences to score"))
     from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
 
     chrf = CHRF()
@@ -174,7 +174,7 @@ def paired_bootstrap(
 ) -> BootstrapResult:
     """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
-        problem = tr(
+        problem = Message(
             "{n} references, {n2} and {n3} outputs: both systems must be scored on the same sentences",
             n=len(references),
             n2=len(ours),

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.data.objectives import QuestionAnswer, TokenPrompt
 from engine.data.tokenizers import Tokenizer
@@ -43,7 +43,7 @@ def greedy_answers(
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, prompt in enumerate(prompts):
         if len(prompt.tokens) > context:
-            problem = tr(
+            problem = Message(
                 "a prompt of {n} tokens does not fit in a context of {context}", n=len(prompt.tokens), context=context
             )
             raise InputError(problem)
@@ -90,14 +90,14 @@ def require_room(model: Network, prompt: TokenPrompt) -> None:
     """Raise InputError for a prompt longer than the model's context."""
     read, context = len(prompt.tokens), model.config.context_length
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
-        problem = tr(
+        problem = Message(
             "the prompt has {n} tokens; this model reads at most {source_tokens}",
             n=len(prompt.source),
             source_tokens=model.config.source_tokens,
         )
         raise InputError(problem)
     if read > context:
-        problem = tr(
+        problem = Message(
             "the prompt has {read} tokens, special tokens included; this model sees at most {context} at once",
             read=read,
             context=context,

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.rows import Specials
 from engine.generation.loop import DecodeStep, generate
 from engine.model.decoding import Predictor
@@ -38,7 +38,7 @@ LARGEST_ALPHA = 20  # in magnitude: a larger penalty overflows before it changes
 def make_length_penalty(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
     """Return the function of a length by which log probabilities are divided. Raises InputError: no such name or α."""
     if name not in LENGTH_PENALTIES:
-        problem = tr(
+        problem = Message(
             "unknown length penalty '{name}': use {length_penalties}{nearest}",
             name=name,
             length_penalties=join_or(LENGTH_PENALTIES),
@@ -46,7 +46,7 @@ def make_length_penalty(name: LengthPenalty, alpha: float) -> Callable[[int], fl
         )
         raise InputError(problem)
     if not abs(alpha) <= LARGEST_ALPHA:
-        problem = tr(
+        problem = Message(
             "alpha {alpha} must be between −{largest_alpha} and {largest_alpha}",
             alpha=alpha,
             largest_alpha=LARGEST_ALPHA,
@@ -230,7 +230,7 @@ def translate_batch(
     room = model.config.context_length + (0 if model.reads_source else 1 - source.shape[1])
     limits = [min(length, room) for length in max_length]
     if min(limits, default=1) < 1 or beam < 1 or not 1 <= n_best <= beam:
-        problem = tr(
+        problem = Message(
             "beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and n_best at most beam",
             beam=beam,
             n_best=n_best,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.data.objectives import Classification
 from engine.data.padding import Tokens
@@ -22,7 +22,7 @@ def encode_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) 
     texts = apply_case(config, texts)
     found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_with_unknown(texts, unknown)]
     if any(not len(tokens) for tokens in found):
-        raise InputError(tr("an empty text has no class; enter at least one word"))
+        raise InputError(Message("an empty text has no class; enter at least one word"))
     return found
 
 

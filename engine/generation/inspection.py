@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 from torch import Tensor
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, Observe, SelfAttention
 from engine.model.transformer import Network, evaluating
@@ -37,7 +37,7 @@ def attention_kinds(model: Network) -> tuple[str, ...]:
 def attention_layers(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in attention_kinds(model):
-        problem = tr(
+        problem = Message(
             "attention '{which}': in this network it must be {places}",
             which=which,
             places=join_or(attention_kinds(model)),
@@ -57,12 +57,14 @@ def head_attention(
     """
     parts = attention_layers(model, which)
     if not 0 <= layer < len(parts):
-        raise InputError(tr("layer {layer}: this network has layers 1 to {n}", layer=layer + 1, n=len(parts)))
+        raise InputError(Message("layer {layer}: this network has layers 1 to {n}", layer=layer + 1, n=len(parts)))
     part = parts[layer]
     if part.why_no_weights:
         raise InputError(part.why_no_weights)
     if not 0 <= head < part.n_heads:
-        raise InputError(tr("head {head}: each layer has heads 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
+        raise InputError(
+            Message("head {head}: each layer has heads 1 to {n_heads}", head=head + 1, n_heads=part.n_heads)
+        )
     seen: list[AttentionCall] = []
     with evaluating(model), _observe(part, seen.append):
         model.logits(tokens[None], None if source is None else source[None])

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.config.visibility import sees_ahead
 from engine.data.objectives import TokenPrompt, make_objective
@@ -54,17 +54,19 @@ def text_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tenso
     is not defined for this kind of model, or the text is too short.
     """
     if config.task.fills_gaps:
-        problem = tr(
+        problem = Message(
             "surprise: this model fills gaps from both sides, so it cannot give a character's probability from "
             "the preceding text alone"
         )
         raise InputError(problem)
     if sees_ahead(config.model):
-        raise InputError(tr("surprise: this model sees the character it has to predict, so nothing can surprise it"))
+        raise InputError(
+            Message("surprise: this model sees the character it has to predict, so nothing can surprise it")
+        )
     if model.reads_source:
         return _surprise_given_source(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
-        raise InputError(tr("surprise: the text needs at least two characters, as nothing comes before the first"))
+        raise InputError(Message("surprise: the text needs at least two characters, as nothing comes before the first"))
     context = config.model.context_length
     stride = max(1, context // 2)
     found = [TokenSurprise(int(ids[0]), None)]
@@ -85,7 +87,7 @@ def _surprise_given_source(
         what = (
             tr("a source of {source} characters and a continuation", source=source) if most > source else tr("a source")
         )
-        problem = tr(
+        problem = Message(
             "surprise: this model needs {what} ({least} to {most} characters); this text has {n}",
             what=what,
             least=least,
@@ -109,7 +111,9 @@ def translation_surprise(
     words, context = translator.tokenizer.target.encode(target), translator.config.model.context_length
     if len(words) >= context:
         raise InputError(
-            tr("surprise: the translation has {n} tokens; at most {context} fit", n=len(words), context=context - 1)
+            Message(
+                "surprise: the translation has {n} tokens; at most {context} fit", n=len(words), context=context - 1
+            )
         )
     size = translator.tokenizer.vocab_size
     return answer_surprise(translator.model, translator.prompt(source), words, size, alternatives)
@@ -124,7 +128,7 @@ def answer_surprise(
     device, context = next(model.parameters()).device, model.config.context_length
     tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)
     if len(tokens) > context:
-        problem = tr(
+        problem = Message(
             "surprise: the prompt and answer together have {n} tokens; this model sees at most {context} at once",
             n=len(tokens),
             context=context,

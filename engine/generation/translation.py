@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.data.objectives import TokenPrompt
 from engine.data.rows import BothSpecials, Specials, pad_sources
@@ -58,7 +58,7 @@ class Translator:
         sources = [self._truncate(source) for source in known.encode_all(tagged)]
         for source in sources:
             if len(source) > MAX_SENTENCE_TOKENS:
-                problem = tr(
+                problem = Message(
                     "the sentence has {n:,} tokens, but at most {longest:,} can be translated at once; shorten it",
                     n=len(source),
                     longest=MAX_SENTENCE_TOKENS,

@@ -12,7 +12,7 @@ import psutil
 import torch
 
 from engine.base.errors import InputError
-from engine.base.language import tr, trn
+from engine.base.language import Message, trn
 from engine.base.threads import COUNT_VARIABLES, usable_cores, wait_policy
 from engine.config.schema import RunConfig
 from engine.runs.records import Attempt
@@ -36,7 +36,7 @@ def resolve_device(wanted: str) -> torch.device:
     except RuntimeError:
         device = torch.device("meta")  # refused below
     if device.type not in ("cpu", "cuda", "mps"):
-        raise InputError(tr("--device {wanted!r}: must be auto, cpu, cuda, cuda:0 or mps", wanted=wanted[:40]))
+        raise InputError(Message("--device {wanted!r}: must be auto, cpu, cuda, cuda:0 or mps", wanted=wanted[:40]))
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
@@ -49,7 +49,7 @@ def resolve_device(wanted: str) -> torch.device:
             raise InputError(message)
         return torch.device("cuda", device.index or 0)
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError(tr("--device {wanted}: no Apple GPU here; --device cpu works", wanted=wanted))
+        raise InputError(Message("--device {wanted}: no Apple GPU here; --device cpu works", wanted=wanted))
     return torch.device(device.type)
 
 

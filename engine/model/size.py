@@ -16,7 +16,7 @@ anything is built; tests check that the two agree. Notation: D model width, H he
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, Kernel, StackShape
@@ -78,16 +78,16 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     layers = sum(stack.layers for stack in built)
     cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
-        english("source embedding"): (model.source_vocab_size or 0) * d,
-        english("token embedding"): vocab * d,
-        english("positions"): sum(_position_parameters(model, stack) for stack in built),
-        english("attention"): layers * attention,
-        english("cross-attention"): cross_layers * attention,
-        english("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
-        english("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
+        Message("source embedding"): (model.source_vocab_size or 0) * d,
+        Message("token embedding"): vocab * d,
+        Message("positions"): sum(_position_parameters(model, stack) for stack in built),
+        Message("attention"): layers * attention,
+        Message("cross-attention"): cross_layers * attention,
+        Message("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
+        Message("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
         + (len(built) * norm if model.final_norm else 0),
-        english("parts"): sum(row.parameters(model, stack) for row in active_parts(model).values() for stack in built),
-        english("head"): logit_count(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
+        Message("parts"): sum(row.parameters(model, stack) for row in active_parts(model).values() for stack in built),
+        Message("head"): logit_count(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
     }
     optional = ("cross-attention", "source embedding", "parts")
     return {name: count for name, count in found.items() if count or name not in optional}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.errors import RunTakenOver
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file
 from engine.runs.files import append_whole, parse_line
 from engine.runs.names import check_name
@@ -74,7 +74,9 @@ class Claim:
             by = _holder_now(self.path.parent)
             whom = tr("process {pid} on {host}", pid=by.pid, host=by.host) if by else tr("another process")
             raise RunTakenOver(
-                tr("run '{name}' was taken over by {by}; this process stops writing to it", name=self.name, by=whom)
+                Message(
+                    "run '{name}' was taken over by {by}; this process stops writing to it", name=self.name, by=whom
+                )
             )
 
     def beat(self) -> None:

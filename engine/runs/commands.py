@@ -6,7 +6,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import require_regular_files
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import ControlFile, Status, read_file
@@ -17,10 +17,10 @@ MOST_BYTES = 1 << 20  # of them; a training run rereads them often
 
 
 class RunCommand(StrEnum):
-    PAUSE = english("pause")
-    CONTINUE = english("continue")
-    STOP = english("stop")
-    CHECKPOINT = english("checkpoint")
+    PAUSE = Message("pause")
+    CONTINUE = Message("continue")
+    STOP = Message("stop")
+    CHECKPOINT = Message("checkpoint")
 
 
 def control_file(run: Path) -> Path:
@@ -45,14 +45,14 @@ def send(run: Path, command: RunCommand) -> int:
             waiting = [(number, kind) for number, kind in there if number > obeyed]
             if len(waiting) >= MOST_WAITING:
                 silent = tr("has not acted on its last {n:,} commands", n=len(waiting))
-                message = tr("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
+                message = Message("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
                 raise InputError(message)
             number = max((obeyed, *(number for number, _ in there))) + 1
             entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
             write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
             return number
     except Timeout:
-        message = tr(
+        message = Message(
             "run '{name}' cannot take commands now: another process holds the lock {lock_file}",
             name=run.name,
             lock_file=lock.lock_file,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import LONGEST_CHAIN, Origin
 
@@ -32,7 +32,7 @@ def split_init_from(text: str) -> tuple[str, str]:
         hint = did_you_mean(checkpoint, CHECKPOINTS) or tr(
             "; use {one_of}", one_of=join_or((*CHECKPOINTS, tr("a step")))
         )
-        message = tr(
+        message = Message(
             "{setting}: '{checkpoint}' is not a checkpoint{hint}",
             setting=init_from_setting_text(text),
             checkpoint=checkpoint[:40],
@@ -40,7 +40,7 @@ def split_init_from(text: str) -> tuple[str, str]:
         )
         raise InputError(message)
     if not run:
-        message = tr(
+        message = Message(
             "{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=init_from_setting_text(text)
         )
         raise InputError(message)
@@ -53,7 +53,7 @@ def find_init_run(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
-        message = tr(
+        message = Message(
             "{setting}: {error}; train that run first, or give its folder",
             setting=init_from_setting_text(text),
             error=error,

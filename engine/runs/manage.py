@@ -8,9 +8,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, reason, write_error
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import require_regular_files
-from engine.base.recorded_text import told
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -19,16 +18,16 @@ from engine.runs.records import Notes, read_file
 LONGEST_NOTE = 10_000  # characters
 LONGEST_TAG = 50
 MOST_TAGS = 50
-IN_USE = english("in use")
+IN_USE = Message("in use")
 
 # Errors for a link and for a live run, by what was attempted.
 RENAME_REFUSALS = (
-    english("run '{name}' is a link to {path}; rename it there"),
-    english("run '{name}' is {state}; stop it before you rename it"),
+    Message("run '{name}' is a link to {path}; rename it there"),
+    Message("run '{name}' is {state}; stop it before you rename it"),
 )
 DELETE_REFUSALS = (
-    english("run '{name}' is a link to {path}; delete it there"),
-    english("run '{name}' is {state}; stop it before you delete it"),
+    Message("run '{name}' is a link to {path}; delete it there"),
+    Message("run '{name}' is {state}; stop it before you delete it"),
 )
 
 
@@ -36,7 +35,7 @@ DELETE_REFUSALS = (
 def _locked_run(reader: RunReader, refusals: tuple[str, str]) -> Iterator[None]:
     """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
-        raise InputError(tr(refusals[0], name=reader.name, path=str(reader.path.resolve())[:200]))
+        raise InputError(Message(refusals[0], name=reader.name, path=str(reader.path.resolve())[:200]))
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
     state = reader.state
     try:
@@ -45,7 +44,7 @@ def _locked_run(reader: RunReader, refusals: tuple[str, str]) -> Iterator[None]:
         state = state if state in LIVE_STATES else IN_USE
     try:
         if state in (*LIVE_STATES, IN_USE):  # perhaps of another host, or about to be claimed
-            raise InputError(tr(refusals[1], name=reader.name, state=told(state)))
+            raise InputError(Message(refusals[1], name=reader.name, state=tr(state)))
         yield
     finally:
         lock.release()
@@ -57,12 +56,14 @@ def rename(reader: RunReader, name: str) -> Path:
     with _locked_run(reader, RENAME_REFUSALS):
         if target.exists():
             raise InputError(
-                tr("run '{name}' already exists in {parent}; choose another name", name=name, parent=reader.path.parent)
+                Message(
+                    "run '{name}' already exists in {parent}; choose another name", name=name, parent=reader.path.parent
+                )
             )
         try:
             reader.path.rename(target)
         except OSError as error:
-            message = tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=reason(error))
+            message = Message("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=reason(error))
             raise InputError(message) from None
     return target
 
@@ -78,7 +79,7 @@ def delete(reader: RunReader) -> None:
             reader.path.rename(grave)
             shutil.rmtree(grave)
         except OSError as error:
-            message = tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=reason(error))
+            message = Message("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=reason(error))
             raise InputError(message) from None
 
 
@@ -86,7 +87,9 @@ def check_tag(tag: str) -> str:
     """Return the tag; `InputError` if it is empty, too long, or unprintable."""
     if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
         raise InputError(
-            tr("tag {tag!r}: must have 1 to {longest_tag} printable characters", tag=tag[:60], longest_tag=LONGEST_TAG)
+            Message(
+                "tag {tag!r}: must have 1 to {longest_tag} printable characters", tag=tag[:60], longest_tag=LONGEST_TAG
+            )
         )
     return tag
 
@@ -106,7 +109,7 @@ def write_notes(
     """
     add, remove, unsee = tuple(add), set(remove), set(unsee)
     if text is not None and len(text) > LONGEST_NOTE:
-        message = tr(
+        message = Message(
             "a note can have at most {longest_note:,} characters; this one has {n:,}",
             longest_note=LONGEST_NOTE,
             n=len(text),
@@ -121,7 +124,7 @@ def write_notes(
             kept = [tag for tag in before.tags if tag not in remove]
             tags = tuple(dict.fromkeys([*kept, *(tag.strip() for tag in add)]))
             if len(tags) > MOST_TAGS:
-                raise InputError(tr("a run can have at most {most_tags} tags", most_tags=MOST_TAGS))
+                raise InputError(Message("a run can have at most {most_tags} tags", most_tags=MOST_TAGS))
             seen = tuple(dict.fromkeys([*(badge for badge in before.seen if badge not in unsee), *see]))
             notes = Notes(text=before.text if text is None else text, tags=tags, seen=seen)
             record = {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)}

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
 LAST = "last"
@@ -14,9 +14,9 @@ LAST = "last"
 def check_name(name: str) -> str:
     """Return the name; `InputError` for other characters, a leading dot, `last`, or over 100 characters."""
     if name == LAST:
-        raise InputError(tr("run name 'last': reserved for the newest run; choose another, e.g. 'run-1'"))
+        raise InputError(Message("run name 'last': reserved for the newest run; choose another, e.g. 'run-1'"))
     if not _NAME.match(name):
-        message = tr(
+        message = Message(
             "run name {name!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
             "e.g. 'win16-seed2'",
             name=name[:80],

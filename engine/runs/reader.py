@@ -10,8 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, did_you_mean
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.config.toml import read_toml, validate
 from engine.runs.files import read_json, read_lines
@@ -41,18 +40,18 @@ LOST_AFTER = 60.0  # seconds without a heartbeat until another host's run counts
 # For other hosts' runs and claims, shared by all readers here: the last beat, since when by our clock, and whether it
 # has moved.
 _LAST_BEATS: dict[Path, tuple[int, float, bool]] = {}
-LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
+LIVE_STATES = (Message("starting"), Message("running"), Message("paused"), Message("handing-over"))
 # Recorded words that are translated when they are shown: the other states, and phases.
 STATES = (
-    *(english("queued"), english("finished"), english("stopped")),
-    *(english("interrupted"), english("failed"), english("lost")),
+    *(Message("queued"), Message("finished"), Message("stopped")),
+    *(Message("interrupted"), Message("failed"), Message("lost")),
 )
 PHASES = (
-    *(english("loading"), english("training"), english("compiling")),
-    *(english("evaluating"), english("checkpointing")),
+    *(Message("loading"), Message("training"), Message("compiling")),
+    *(Message("evaluating"), Message("checkpointing")),
 )
-UNKNOWN = english("unknown")
-WAITING_FOR_SPACE = english("waiting-for-space")  # the phase of a run paused because the disk is full
+UNKNOWN = Message("unknown")
+WAITING_FOR_SPACE = Message("waiting-for-space")  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
 
@@ -109,7 +108,7 @@ class RunReader:
         hint = did_you_mean(run, names) or (
             tr("; runs there: {names}", names=comma_separated(names[-5:])) if names else tr("; that folder has no runs")
         )
-        raise InputError(tr("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
+        raise InputError(Message("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
 
     @property
     def name(self) -> str:
@@ -199,7 +198,7 @@ def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
         before = latest.get(verdict.check)
         if before is None or before.verdict != LEAK:
             latest[verdict.check] = verdict
-    return {one.verdict: told(one.why) for one in latest.values() if one.verdict not in ("", OK)}
+    return {one.verdict: tr(one.why) for one in latest.values() if one.verdict not in ("", OK)}
 
 
 def list_runs(root: Path) -> list[RunReader]:

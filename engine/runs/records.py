@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from engine.base.clean import clean
-from engine.base.language import MESSAGES, english, recorded_message, tr
+from engine.base.language import MESSAGES, Message, recorded_message, tr
 from engine.base.recorded_text import EarlierMessage
 from engine.runs.files import read_json
 
@@ -536,8 +536,8 @@ class Summary(RunFile, file="summary.json"):
     def averages(self) -> tuple[tuple[str, float], ...]:
         """The averaged weights that were scored, with their losses in nats per target."""
         scored = (
-            (english("moving average of the weights"), self.ema),
-            (english("mean of the last checkpoints"), self.average),
+            (Message("moving average of the weights"), self.ema),
+            (Message("mean of the last checkpoints"), self.average),
         )
         return tuple((name, of.loss) for name, of in scored if of is not None and of.loss is not None)
 

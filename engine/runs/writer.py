@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, write_error
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import require_regular_files
 from engine.config.schema import RunConfig
 from engine.config.toml import config_toml
@@ -68,7 +68,7 @@ def _holds_no_run(path: Path) -> bool:
 
 def _name_taken_error(path: Path) -> InputError:
     return InputError(
-        tr("run '{name}' already exists in {parent}; choose another --name", name=path.name, parent=path.parent)
+        Message("run '{name}' already exists in {parent}; choose another --name", name=path.name, parent=path.parent)
     )
 
 
@@ -94,7 +94,7 @@ class RunWriter:
                 if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
                     by = tr("process {pid} on {host}", pid=owner.pid, host=owner.host)
             if not elsewhere:
-                message = tr(
+                message = Message(
                     "run '{name}' is being written by {by}; stop that process first, or choose another --name",
                     name=path.name,
                     by=by,
@@ -180,7 +180,7 @@ class RunWriter:
         status = RunReader(path).status
         if status.state != "queued":
             writer.release_lock()
-            raise InputError(tr("run '{name}' is not queued", name=path.name))
+            raise InputError(Message("run '{name}' is not queued", name=path.name))
         writer.current_status = status
         writer._start(attempt=status.attempt or 1)
         return writer
@@ -205,14 +205,14 @@ class RunWriter:
         for stream in ("metrics", "samples"):
             file = self._files[stream]
             if stream not in offsets:
-                message = tr(
+                message = Message(
                     "the checkpoint at step {step} does not record the length of {stream}.jsonl",
                     step=step,
                     stream=stream,
                 )
                 raise InputError(message)
             if file.seek(0, os.SEEK_END) < offsets[stream]:
-                message = tr(
+                message = Message(
                     "{path}.jsonl is shorter than it was at step {step}: records are missing",
                     path=self.path / stream,
                     step=step,
@@ -305,10 +305,10 @@ class RunWriter:
         with suppress(OSError):  # only Linux reports an open file's current path
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
-                return english(
+                return Message(
                     "its folder {path} was moved to {parent} during training", path=self.path, parent=now.parent
                 )
-        return english("its folder {path} vanished", path=self.path)
+        return Message("its folder {path} vanished", path=self.path)
 
     def release_lock(self) -> None:
         """Release the run without recording anything: it was opened but will not be written."""
@@ -346,7 +346,7 @@ class RunWriter:
                 if self.wait_for_room is None or error.errno not in DISK_FULL_ERRNOS:
                     raise
             free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
-            reason = english(
+            reason = Message(
                 "the disk holding {path} is full: {free:.1f} MB free, but the next checkpoint needs "
                 "{needed:.1f} MB; training continues once there is room",
                 path=self.path,
@@ -363,7 +363,7 @@ class RunWriter:
             self.update_status(state="running", phase="training", reason="")
             if untold:
                 self._event_if_room("paused", untold)
-            self._event_if_room("continued", english("there is room again"))
+            self._event_if_room("continued", Message("there is room again"))
         return result
 
     def _append(self, stream: str, record: Record) -> None:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message
 from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import UNK
@@ -69,7 +69,7 @@ class ClassificationTask(Task):
             raise InputError(self.corpus.refusal)
         n, wanted = len(self.corpus.classes), config.model.classes
         if wanted not in (None, n):
-            problem = tr(
+            problem = Message(
                 "model.classes = {wanted}: corpus {name} has {n} classes; leave it out",
                 wanted=wanted,
                 name=self.corpus.name,
@@ -104,9 +104,9 @@ class ClassificationTask(Task):
         unordered = not self.tokenizer.joins_spaces or self.records < 3
         probes: tuple[ProbeFacts, ...] = ()
         if reader is not None and ordered:
-            said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
+            said = Message("texts whose class only word order reveals; chance: the best reader that ignores order")
             if not unordered:
-                said = english("texts whose class only word order reveals")
+                said = Message("texts whose class only word order reveals")
             # By one constant answer.
             guess = max(np.bincount(held_out[np.isin(held_out, corpus.order_only_classes)])) / ordered
             best = reader.chance if self.records < 3 else max(reader.chance, float(guess))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolve_config
@@ -52,7 +52,7 @@ class _DocumentTask(Task):
         try:
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
-            problem = tr(
+            problem = Message(
                 "corpus {name}: cannot be encoded with the parent's tokenizer: {error}", name=corpus.name, error=error
             )
             raise InputError(problem) from None
@@ -114,7 +114,7 @@ class SpanTask(_DocumentTask):
         }
         for split in REQUIRED_SPLITS:
             if not encoded.get(split):
-                problem = tr(
+                problem = Message(
                     "corpus {name}: its {split} split has no document of at least {shortest_document} "
                     "tokens, so there is nothing to mask; each line is a document",
                     name=corpus.name,
@@ -137,7 +137,7 @@ class SpanTask(_DocumentTask):
             masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
             scored[split] = list(documents_to_score(self.encoded[split][:most], objective, masks, rows, "cpu"))
         probes = tuple(
-            ProbeFacts.create(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
+            ProbeFacts.create(name=name, description=Message("facts recalled exactly"), n=len(facts), chance=None)
             for name, facts in self.recall_prompts(config).items()
         )
         splits = {name: {"documents": len(one)} | _counts(documents[name], one) for name, one in self.encoded.items()}
@@ -193,7 +193,7 @@ class QuestionTask(_DocumentTask):
             encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encode_answers(tokenizer, answers))
         for split in REQUIRED_SPLITS:
             if split not in encoded or not len(encoded[split]):
-                problem = tr(
+                problem = Message(
                     "corpus {name}: no {split} questions with answers; use a folder with documents.txt, "
                     "train.tsv and validation.tsv (question, tab, answer), or objective.kind = "
                     "'span-corruption', which needs none",
@@ -211,7 +211,7 @@ class QuestionTask(_DocumentTask):
             sides = objective.side_lengths(pairs.sources, pairs.targets).max(0).tolist()
             for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
-                    problem = tr(
+                    problem = Message(
                         "corpus {name}: the {split} questions and answers need model.{key} = {longest}, but it is "
                         "{most}; --set model.{key}={longest}",
                         name=corpus.name,

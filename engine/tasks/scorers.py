@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from engine.config.measures import MEASURES, MEASURES_BY_KEY, ROUGE
 from engine.config.schema import RunConfig
 from engine.config.visibility import self_attention
@@ -143,7 +142,7 @@ class Scorer(ABC):
         for measure in MEASURES:
             apart = measure.of_loss or measure.name in SEPARATE_MEASURES
             if measure.key in record and measure.charted and not apart:
-                yield told(measure.name), measure.exact_format.format(record[measure.key])
+                yield tr(measure.name), measure.exact_format.format(record[measure.key])
         yield from self.extra_lines(record)
         for name, share in record["probes"].items():
             yield name, self.probe_format.format(share=share, places=record["probe_places"][name])

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 
 from engine.base.errors import InputError
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.data.catalogue import load_corpus
@@ -188,7 +187,7 @@ def require_encodable(tokenizer: Tokenizer, text: str, where: str) -> None:
     place = tokenizer.first_unknown(text)
     if place is not None:
         character, line = text[place], text.count("\n", 0, place) + 1
-        problem = tr(
+        problem = Message(
             "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), which the "
             "parent's tokenizer ({vocab_size} characters) does not have; remove it from the text, or "
             "leave out train.init_from",
@@ -205,7 +204,7 @@ def require_encodable(tokenizer: Tokenizer, text: str, where: str) -> None:
 def require_tokenizer_kind(given_tokenizer: AnyTokenizer, config: RunConfig) -> None:
     """Refuse another run's tokenizer that is of another kind than the config's."""
     if given_tokenizer.kind != config.data.tokenizer:
-        problem = tr(
+        problem = Message(
             "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
             "weights were trained on different tokens",
             tokenizer=config.data.tokenizer,
@@ -218,12 +217,12 @@ def require_min_vocab_size(config: RunConfig, n_tokens: int, token_noun: str) ->
     needed = config.min_vocab_size(n_tokens)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
-        problem = tr(
+        problem = Message(
             "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
             "out, or set it to at least {needed}",
             vocab_size=config.model.vocab_size,
             found=n_tokens,
-            of=told(token_noun),
+            of=tr(token_noun),
             special=special,
             needed=needed,
         )

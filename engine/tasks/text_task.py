@@ -9,8 +9,7 @@ from typing import Self
 import torch
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.lints import Lint
 from engine.config.measures import MOST_UNKNOWN
 from engine.config.schema import RunConfig
@@ -69,13 +68,13 @@ class TextTask(Task):
         found = make_tokenizer(corpus, config) if given_tokenizer is None else given_tokenizer
         wanted = TOKENIZER_KINDS.get(config.data.tokenizer)
         if found.is_pair or wanted not in (None, found.kind):
-            problem = tr(
+            problem = Message(
                 "train.init_from: '{name}' reads text with the '{tokenizer}' tokenizer, but the parent's is "
                 "'{kind}' ({described}): its weights were trained on different tokens",
                 name=config.task.name,
                 tokenizer=config.data.tokenizer,
                 kind=found.kind,
-                described=told(describe(found)),
+                described=tr(describe(found)),
             )
             raise InputError(problem)
         tokenizer = found.target
@@ -91,7 +90,7 @@ class TextTask(Task):
             shorter_will_do = name == "validation" and config.task.continues
             needed = 2 if shorter_will_do else config.window_tokens
             if have < needed:
-                problem = tr(
+                problem = Message(
                     "corpus {name}: its {name2} split has {have:,} tokens, fewer than the {needed:,} that a "
                     "context of {context:,} needs; use a longer text or "
                     "--set model.context_length={max}",
@@ -125,7 +124,9 @@ class TextTask(Task):
             if len(tokens) >= needed:
                 texts.append(TextScorer(config, Split(text), tokens, tokenizer, train=train))
         if not texts:
-            problem = tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
+            problem = Message(
+                "{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed
+            )
             raise InputError(problem)
         given = Split(END_OF_TEXT.join(text.split.text for text in texts))
         return TextsScorer(config, texts, len(found) - len(texts), cls.user_files_overlap(train, given))
@@ -141,7 +142,7 @@ class TextTask(Task):
         shares = ((self._count_unknown(name) / self.n_predicted(name), name) for name in ("train", "validation"))
         share, split = max(shares)
         if share > MOST_UNKNOWN:
-            text = english(
+            text = Message(
                 "{share:.0%} of the tokens in the {split} split are <unk>, words that the model does not know: most of "
                 "its bits per byte go into spelling them, so they are not compared; use a larger data.words_size, or "
                 "byte pairs (--set data.tokenizer=bpe)",
@@ -156,7 +157,7 @@ class TextTask(Task):
         return 0 if token is None else occurrences(self.tokens[split], token)
 
     def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        of = "characters" if self.tokenizer.per_character else english("tokens")
+        of = "characters" if self.tokenizer.per_character else Message("tokens")
         needed = require_min_vocab_size(config, self.vocab_size, of)
         return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=self.n_predicted("train"))
 
@@ -199,7 +200,7 @@ class TextTask(Task):
         """Return prompts to try, from the held-out text."""
         found = beginnings(self.corpus.splits["validation"].head(HEAD)) if config.task.continues else ()
         some = islice((one for one in found if len(self.tokenizer.encode(one))), N_PROMPTS)
-        return tuple(ExamplePrompt.create(source=one, origin=english("held out")) for one in some)
+        return tuple(ExamplePrompt.create(source=one, origin=Message("held out")) for one in some)
 
     def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
         boundary = boundary_token(config, self.tokenizer)
@@ -225,7 +226,7 @@ class TextTask(Task):
         prompt = config.evaluation.sample_prompt
         if prompt:
             if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
-                raise InputError(tr("evaluation.sample_prompt: has no tokens; give it a word"))
+                raise InputError(Message("evaluation.sample_prompt: has no tokens; give it a word"))
             return TextSampler(config, self.tokenizer, prompt)
         held_out = self.corpus.splits["validation"].head(HEAD)
         if not config.task.continues:  # a source, or a text to hide parts of

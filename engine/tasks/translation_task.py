@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.schemes import POSITIONS
@@ -82,7 +81,7 @@ class TranslationTask(Task):
             for number, sentence in enumerate(sentences, start=1):
                 place = known.first_unknown(sentence)
                 if place is not None:
-                    problem = tr(
+                    problem = Message(
                         "{file}: line {line}: this model has never seen {character!r} (U+{ord:04X})",
                         file=files[side][:200],
                         line=number,
@@ -94,7 +93,7 @@ class TranslationTask(Task):
         tags = tokenizer.source.tags
         untold = next((n for n, one in enumerate(pairs.sources, start=1) if target_language_of(one) not in tags), None)
         if tags and untold is not None:
-            problem = tr(
+            problem = Message(
                 "{file}: line {line}: must start with the tag of the language to translate into: {known}",
                 file=files["source"][:200],
                 line=untold,
@@ -130,7 +129,7 @@ class TranslationTask(Task):
         sources = config.min_vocab_size(tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
-            problem = tr(
+            problem = Message(
                 "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
                 "special ones; leave it out, or set it to at least {sources}",
                 wanted=wanted,
@@ -146,8 +145,8 @@ class TranslationTask(Task):
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
-        examples = [(source, english("a training sentence")) for source in self.corpus.examples]
-        examples += [(source, english("held out")) for source in self.corpus.splits["validation"].sources[:N_EXAMPLES]]
+        examples = [(source, Message("a training sentence")) for source in self.corpus.examples]
+        examples += [(source, Message("held out")) for source in self.corpus.splits["validation"].sources[:N_EXAMPLES]]
         return DataFacts.create(
             corpus=self.corpus.version,
             source=self.corpus.source,
@@ -176,7 +175,7 @@ class TranslationTask(Task):
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.create(name=name, description=english("sentences translated exactly"), n=n, chance=None)
+                ProbeFacts.create(name=name, description=Message("sentences translated exactly"), n=n, chance=None)
                 for name, n in self._probe_sizes().items()
             ),
         )
@@ -206,24 +205,24 @@ class TranslationTask(Task):
         for split, said in (
             (
                 "train",
-                english(
+                Message(
                     "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: left out"
                 )
                 if config.has_source
-                else english(
+                else Message(
                     "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens, or {most3:,} together: left out"
                 ),
             ),
             (
                 "validation",
-                english(
+                Message(
                     "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: still scored, at lengths that no training pair has"
                 )
                 if config.has_source
-                else english(
+                else Message(
                     "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens, or {most3:,} together: still scored, at lengths that no training pair has"
                 ),
@@ -256,7 +255,7 @@ class TranslationTask(Task):
             if config.has_source
             else tr("{room:,} for source and target together", room=room[-1])
         )
-        problem = tr(
+        problem = Message(
             "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
             "positions ({places}), and scored pairs are never left out; {remedy}",
             name=self.corpus.name,
@@ -285,7 +284,7 @@ class TranslationTask(Task):
         pairs, most = self.encoded["train"], _training_limits(config)
         fits = (_lengths(pairs, config) <= most).all(1)
         if not fits.any():
-            problem = tr(
+            problem = Message(
                 "corpus {name}: no pair has at most {most} source and {most2} target tokens; raise "
                 "data.max_length or model.context_length",
                 name=self.corpus.name,
@@ -320,11 +319,11 @@ def _training_limits(config: RunConfig) -> NDArray[np.int64]:
 def _inherited_tokenizer(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
     if not given.is_pair:
-        problem = tr(
+        problem = Message(
             "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
             "({described}): its weights were trained on different tokens",
             kind=given.kind,
-            described=told(describe(given)),
+            described=tr(describe(given)),
         )
         raise InputError(problem)
     for side, tokenizer in (("source", given.source), ("target", given.target)):

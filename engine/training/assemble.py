@@ -16,9 +16,8 @@ import torch
 from engine import capabilities
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, RunTakenOver, comma_separated, error_message
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.progress import listening
-from engine.base.recorded_text import told
 from engine.base.threads import usable_cores, usable_cpus
 from engine.config.keys import changed_settings
 from engine.config.lints import Lint
@@ -109,7 +108,7 @@ def begin(
         writer.write_config(parts.config)
         return _write_initial_files(parts, writer, control, ranks)
     except StopRequested:
-        writer.close("interrupted", english("stopped before it began"))
+        writer.close("interrupted", Message("stopped before it began"))
         raise
     except RunTakenOver:
         writer.release_lock()
@@ -143,7 +142,7 @@ def resume(
     except InputError as error:
         if not checkpoint.never_saved(reader):
             raise
-        message = tr(
+        message = Message(
             "{error}; the run has no checkpoint, so there is nothing to resume: `{command}` frees the name",
             error=error,
             command=reader.command("delete"),
@@ -152,17 +151,17 @@ def resume(
     capabilities.require_valid(config, str(run / "config.toml"))
     if reader.status.state == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
-        message = tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
+        message = Message("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
         raise InputError(message)
     ranks = join_ranks(device)
     where = ranks.device
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
         if handed_over and reader.status.state != "handing-over":
-            message = tr(
+            message = Message(
                 "run '{name}' was not being moved to another process; its state is {state}",
                 name=reader.name,
-                state=told(reader.status.state),
+                state=tr(reader.status.state),
             )
             raise InputError(message)
         if checkpoint.never_saved(reader):
@@ -170,7 +169,7 @@ def resume(
             parts = _build_parts(config, run.parent, data_dir, ranks, control, version)
             writer.begin_again()
             writer.write_config(parts.config)
-            text = english("the run had no checkpoint yet") + english("; it starts over with config.toml as it is now")
+            text = Message("the run had no checkpoint yet") + Message("; it starts over with config.toml as it is now")
             writer.event("begun again", text)
             ready = _write_initial_files(parts, writer, control, ranks)
             return replace(ready, lints=[Lint(reader.name, text), *ready.lints])
@@ -182,7 +181,7 @@ def resume(
         control.raise_if_stopped()
         recorded = reader.data
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
-            message = tr(
+            message = Message(
                 "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
                 name=task.corpus.name,
                 name2=reader.name,
@@ -199,8 +198,8 @@ def resume(
     except BaseException:
         writer.release_lock()
         raise
-    for text in damaged:
-        writer.event("damaged checkpoint", text, step=trainer.state.step)
+    for damage in damaged:
+        writer.event("damaged checkpoint", damage, step=trainer.state.step)
     for warning in lints:
         writer.event("lint", warning.message, step=trainer.state.step)
     attempts = reader.environment.attempts or (Attempt(),)
@@ -209,9 +208,9 @@ def resume(
     differs = []
     for key in same:
         if (was := getattr(attempts[0], key)) != (found := getattr(now, key)):
-            differs.append(english("{key} was {was} and is now {found}", key=key, was=was, found=found))
+            differs.append(Message("{key} was {was} and is now {found}", key=key, was=was, found=found))
     if config.train.accumulation > 3 and any(attempt.ranks is None for attempt in attempts):
-        differs.append(english("gradients were added up in another order"))
+        differs.append(Message("gradients were added up in another order"))
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
     writer.write(Environment.create(attempts=(*attempts, now.model_copy(update=exact))))
     writer.update_status(device=str(where), ranks=ranks.size)
@@ -229,7 +228,7 @@ def _require_same_settings(reader: RunReader, folder: Path) -> list[Lint]:
         else changed_settings(recorded, reader.config)
     )
     if not changed:
-        text = english("an earlier version saved no settings: only edits to steps, rates, shapes and data are noticed")
+        text = Message("an earlier version saved no settings: only edits to steps, rates, shapes and data are noticed")
         return [Lint("config.toml", text)] if recorded is None else []
     start = ("run", "--config", reader.path / "config.toml", "--set", f"{INIT_FROM}={reader.name}@last")
     again = command_line(*start, runs_dir=reader.path.parent)
@@ -237,7 +236,7 @@ def _require_same_settings(reader: RunReader, folder: Path) -> list[Lint]:
     differs = comma_separated(
         tr("{key} was {was} and is now {found}", key=key, was=was, found=found) for key, was, found in shown
     )
-    message = tr(
+    message = Message(
         "run '{name}' was started with different settings: {differs}; restore them in its config.toml to resume "
         "it, or train on from its weights: `{again}`",
         name=reader.name,
@@ -332,7 +331,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
     loads = psutil.cpu_percent(interval=0.2, percpu=True) if threads > 1 else []
     loads = [loads[cpu] / 100.0 for cpu in usable_cpus() if cpu < len(loads)]
     if threads > cores:
-        text = english(
+        text = Message(
             "{threads} threads, but only {cores} can run at once here, so some always wait; "
             "--set train.threads={cores} is faster",
             cores=cores,
@@ -340,7 +339,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         )
         yield Lint("train.threads", text)
     elif loads and threads > min(cores, sum(1.0 - load for load in loads)) + 0.5:
-        text = english(
+        text = Message(
             "other programs use {busy:.0%} of the cores that this run may use; {threads} threads that wait for each "
             "other can be slower than one, so try --set train.threads=1",
             busy=sum(loads) / len(loads),
@@ -348,7 +347,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         )
         yield Lint("train.threads", text)
     if config.train.precision == "bf16" and (cost := measure_bf16_slowdown(config)) > MAX_BF16_SLOWDOWN:
-        text = english(
+        text = Message(
             "on this CPU a matrix product takes {cost:.1f} times as long in bf16 as in fp32; "
             "--set train.precision=fp32 is faster",
             cost=cost,
@@ -364,7 +363,7 @@ def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> N
             raise MemoryError
         return build_model(config.model, vocab_size, config.seed, device)
     except (RuntimeError, MemoryError):
-        text = tr(
+        text = Message(
             "the model does not fit on {device}: {count:,} parameters with gradients and moments "
             "need {count2:,.1f} GB; use fewer layers or a smaller d_model",
             device=device,
@@ -388,7 +387,7 @@ def _write_initial_files(parts: RunParts, writer: RunWriter, control: Control, r
             writer.verdict(verdict)
     first = environment(parts.device, config, writer.attempt, ranks.size)
     averaged = ranks.size > 1 and config.train.exact_sum == "off"
-    why_not = english("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None
+    why_not = Message("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None
     exact = {"bit_exact": not averaged, "why_not": why_not}
     writer.write(Environment.create(attempts=(first.model_copy(update=exact),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())

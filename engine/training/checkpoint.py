@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from engine import capabilities
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, reason
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file, read_regular_file
 from engine.config import Tables
 from engine.config.model import ModelConfig
@@ -263,7 +263,9 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
     try:
         state = TrainerState.from_json(read_json(folder / STATE))
     except (OSError, ValueError) as error:
-        raise InputError(tr("{folder}: cannot resume from this state: {error}", folder=folder, error=error)) from None
+        raise InputError(
+            Message("{folder}: cannot resume from this state: {error}", folder=folder, error=error)
+        ) from None
     path = folder / OPTIMIZER
     moments = load_tensors(path)
     parameters = dict(model.named_parameters())
@@ -272,12 +274,12 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
     expected = {f"{name}/{key}" for name, those in kept.items() for key in those}
     if moments.keys() != expected:
         odd = min(moments.keys() ^ expected)
-        raise InputError(tr("{folder}: '{moments}' is missing or does not belong here", folder=path, moments=odd))
+        raise InputError(Message("{folder}: '{moments}' is missing or does not belong here", folder=path, moments=odd))
     for name, parameter in parameters.items():
         own = {key: moments[f"{name}/{key}"] for key in kept[name]}
         for key, moment in own.items():
             if moment.shape != (() if key == "step" else parameter.shape):
-                text = tr(
+                text = Message(
                     "{folder}: '{name}/{key}' does not match the shape of its weight", folder=path, name=name, key=key
                 )
                 raise InputError(text)
@@ -302,7 +304,7 @@ def find(reader: RunReader, which: str) -> Path:
     there = tr("it has none at all")
     if steps:
         there = tr("it has best, last and steps {steps}", steps=comma_separated(steps[-8:]))
-    text = tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
+    text = Message("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
     raise InputError(text)
 
 
@@ -310,7 +312,7 @@ def find_intact(reader: RunReader, which: str) -> Path:
     """`find`; raise `InputError` if the checkpoint is damaged."""
     folder = find(reader, which)
     if (wrong := find_damage(folder)) is not None:
-        text = tr(
+        text = Message(
             "{folder}: {wrong}; `{command}` shows which checkpoints are intact",
             folder=folder,
             wrong=wrong,
@@ -373,7 +375,9 @@ def load_network(
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require_valid(config, str(said))
     if tokenizer.is_pair != (config.task.corpus == "pairs"):
-        text = tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.action)
+        text = Message(
+            "{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.action
+        )
         raise InputError(text)
     if read_as is not None:
         config = config.model_copy(update={"model": read_as})
@@ -392,7 +396,7 @@ def network_with_weights(
         check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built
         model = build_model(config.model, vocab_size, config.seed, device)  # any seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise InputError(tr("{said}: cannot build this model: {error}", said=config_file, error=error)) from None
+        raise InputError(Message("{said}: cannot build this model: {error}", said=config_file, error=error)) from None
     load_weights(model, weights)
     return model.eval()
 
@@ -415,7 +419,7 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(tr("{path}: cannot be read: {strerror}", path=path, strerror=reason(error))) from None
+        raise InputError(Message("{path}: cannot be read: {strerror}", path=path, strerror=reason(error))) from None
 
 
 # Tensor files
@@ -444,14 +448,14 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
     """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
-        text = tr("{path}: weights of another model: '{name}' is only in the config's model", path=path, name=name)
+        text = Message("{path}: weights of another model: '{name}' is only in the config's model", path=path, name=name)
         if name in saved:
-            text = tr("{path}: weights of another model: '{name}' is only in this file", path=path, name=name)
+            text = Message("{path}: weights of another model: '{name}' is only in this file", path=path, name=name)
         raise InputError(text)
     for name, shape in expected.items():
         if saved[name] != shape:
             found = list(saved[name])
-            text = tr(
+            text = Message(
                 "{path}: weights of another model: '{name}' is {found} here but {list} in the config's model",
                 path=path,
                 name=name,
@@ -469,10 +473,12 @@ def saved_shapes(path: Path) -> dict[str, Shape]:
             types = {name: told[name].get_dtype() for name in told}
             shapes = {name: tuple(told[name].get_shape()) for name in told}
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(tr("{path}: cannot be read: {error}", path=path, error=error)) from None
+        raise InputError(Message("{path}: cannot be read: {error}", path=path, error=error)) from None
     for name, found in types.items():
         if found != "F32":
-            text = tr("{path}: cannot be read: '{name}' is {found}, must be F32", path=path, name=name, found=found)
+            text = Message(
+                "{path}: cannot be read: '{name}' is {found}, must be F32", path=path, name=name, found=found
+            )
             raise InputError(text)
     return shapes
 
@@ -496,7 +502,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(tr("{path}: cannot be read: {error}", path=path, error=error)) from None
+        raise InputError(Message("{path}: cannot be read: {error}", path=path, error=error)) from None
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -505,6 +511,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
     saved = load_tensors(path)
     for name, _ in model.named_parameters():
         if not torch.isfinite(saved[name]).all():
-            text = tr("{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name)
+            text = Message(
+                "{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name
+            )
             raise InputError(text)
     copy_weights(model, saved)

@@ -14,8 +14,7 @@ import torch
 
 from engine import capabilities
 from engine.base.errors import InputError, comma_separated
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.keys import diff
 from engine.config.lints import Lint
 from engine.config.model import PARTS
@@ -95,9 +94,9 @@ class ParentCheckpoint:
         (said, lints), name = self.copy_weights(model, config), self.parent_run_name
         own = task.corpus_only_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
-            said.append(english("a tokenizer made from this text alone would differ: {difference}", difference=differs))
+            said.append(Message("a tokenizer made from this text alone would differ: {difference}", difference=differs))
         mild = [badge for badge in self.reader.badges if badge not in SERIOUS_BADGES]
-        said += [english("parent '{name}' is marked {badge}", name=name, badge=badge) for badge in mild]
+        said += [Message("parent '{name}' is marked {badge}", name=name, badge=badge) for badge in mild]
         alike = self.reader.config.task.task == config.task.task
         if alike and self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
@@ -108,7 +107,7 @@ class ParentCheckpoint:
             if seen is not None:
                 share = max(seen.score_voiding_share, seen.repeated_line_share if seen.repeats_many_lines else 0.0)
             if share >= MUCH_SEEN:
-                text = english(
+                text = Message(
                     "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
                     "than they are",
                     name=name,
@@ -130,7 +129,7 @@ class ParentCheckpoint:
                 if name not in rows:
                     continue
                 if not torch.isfinite(values[name]).all():
-                    text = tr(
+                    text = Message(
                         "{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name
                     )
                     raise InputError(text)
@@ -139,8 +138,8 @@ class ParentCheckpoint:
                 copied += values[name][there].numel()
         total = sum(parameter.numel() for parameter in model.parameters())
         of = self.origin
-        shown = english("{name}@{checkpoint} (step {step:,})", name=of.name, checkpoint=of.checkpoint, step=of.step)
-        said = english(
+        shown = Message("{name}@{checkpoint} (step {step:,})", name=of.name, checkpoint=of.checkpoint, step=of.step)
+        said = Message(
             "weights and tokenizer of {shown}: {copied:,} of {total:,} "
             "parameters, {described}; SHA-256 {sha256}…{special_tokens}",
             shown=shown,
@@ -159,16 +158,16 @@ class ParentCheckpoint:
             values = {"key": key, "now": now, "was": was, "name": name}
             if key in LENGTHS:
                 if was is not None and now is not None and now > was:
-                    text = english(
+                    text = Message(
                         "{key} is {now}, but was {was} in '{name}': its weights have never seen the later positions",
                         **values,
                     )
                     yield Lint(INIT_FROM, text)
             elif key != POSITION and (POSITION not in changed or key not in SCHEME_SETTINGS):
-                text = english("{key} is {now}, but the weights of '{name}' were trained with {was}", **values)
+                text = Message("{key} is {now}, but the weights of '{name}' were trained with {was}", **values)
                 yield Lint(INIT_FROM, text)
         if state != "finished":
-            text = english(
+            text = Message(
                 "'{name}' has not finished ({state}): starting from its step {step:,}",
                 name=name,
                 state=state,
@@ -177,7 +176,7 @@ class ParentCheckpoint:
             yield Lint(INIT_FROM, text)
         for badge in self.reader.badges:
             if badge in SERIOUS_BADGES:
-                text = english(
+                text = Message(
                     "parent '{name}' is marked {badge}: what it learned may be worthless", name=name, badge=badge
                 )
                 yield Lint(INIT_FROM, text)
@@ -189,7 +188,7 @@ def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, toke
         asked, was = getattr(config.data, key), getattr(before.data, key)
         if asked != was and key in (f"{config.data.tokenizer}_size", "tokenizer", "shared_vocabulary"):
             value = str(was).lower() if isinstance(was, bool) else was
-            text = tr(
+            text = Message(
                 "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} ({described}), and "
                 "its weights fit only its own tokens; --set data.{key}={value}",
                 setting=init_from_setting_text(config.train.init_from),
@@ -197,7 +196,7 @@ def require_same_tokenizer(config: RunConfig, before: RunConfig, name: str, toke
                 asked=str(asked).lower(),
                 name=name,
                 value=value,
-                described=told(describe(tokenizer)),
+                described=tr(describe(tokenizer)),
             )
             raise InputError(text)
 
@@ -218,11 +217,11 @@ def match_shapes(
     lints, misfits = list[Lint](), list[str]()
     if config.model.classes != before.model.classes:
         fresh |= {name for name in names if name.startswith("head.")}
-        lints.append(Lint(INIT_FROM, english("the head starts fresh: it predicts something different from before")))
+        lints.append(Lint(INIT_FROM, Message("the head starts fresh: it predicts something different from before")))
     if POSITION in changed:
         was, now = changed[POSITION]
-        begins = "" if fresh.isdisjoint(own) else english("; its learned weights start fresh")
-        text = english(
+        begins = "" if fresh.isdisjoint(own) else Message("; its learned weights start fresh")
+        text = Message(
             "{key} is '{now}', but the weights were trained with '{was}'{begins}",
             key=POSITION,
             now=now,
@@ -242,10 +241,10 @@ def match_shapes(
             rows[name] = slice(None), slice(None)
         elif table and here[1:] == there[1:] and here[0] > there[0]:
             rows[name] = slice(there[0]), slice(None)
-            left = english(
+            left = Message(
                 "rows {there:,} to {here:,} of the position table start fresh", there=there[0], here=here[0] - 1
             )
-            lints.append(Lint(INIT_FROM, f"{name}: {left}"))
+            lints.append(Lint(INIT_FROM, Message("{name}: {text}", name=name, text=left)))
         else:
             cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
             misfits.append(tr("{name}: is {there}, must be {here}{cut}", name=name, there=there, here=here, cut=cut))
@@ -256,7 +255,7 @@ def match_shapes(
             for key, (was, now) in changed.items()
         )
         shown = "; ".join(misfits[:MAX_SHOWN])
-        text = tr(
+        text = Message(
             "{setting}: its weights do not fit: {shown}{more}: {differs}",
             setting=init_from_setting_text(config.train.init_from),
             shown=shown,
@@ -291,9 +290,9 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
 def _special_tokens(config: RunConfig, before: RunConfig) -> str:
     here, there = config.special_tokens, before.special_tokens
     parts = (
-        (english("kept"), [token for token in here if token in there]),
+        (Message("kept"), [token for token in here if token in there]),
         ("new", [token for token in here if token not in there]),
-        (english("left out"), [token for token in there if token not in here]),
+        (Message("left out"), [token for token in there if token not in here]),
     )
     said = ", ".join(f"{' '.join(tokens)} {what}" for what, tokens in parts if tokens)
-    return english("; special tokens: {said}", said=said) if said else ""
+    return Message("; special tokens: {said}", said=said) if said else ""

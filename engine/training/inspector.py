@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.data.loader import BatchStream
 from engine.evaluation.alarms import check_curves, check_majority, check_repeated_sample, score_verdicts
@@ -80,17 +80,17 @@ class Inspector:
         self.write_if_changed(check_majority(best, self.facts, step=step))
         last, average = self._reader.summary.last, self._reader.summary.ema
         if step > 1 and last is not None and average is not None and last.loss == average.loss:
-            why = english("the weights and their moving average have the same loss: one was taken for the other")
+            why = Message("the weights and their moving average have the same loss: one was taken for the other")
             self.write_if_changed(Verdict("moving average", "after", step, BROKEN, 0.0, why))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
-            why = english(
+            why = Message(
                 "run '{name}' has different settings ({changed}) but bit-identical metrics: the settings had no effect",
                 name=name,
                 changed=changed,
             )
             if set(switches) == {"seed"}:
-                why = english(
+                why = Message(
                     "run '{name}' has a different seed but bit-identical metrics: the seed had no effect", name=name
                 )
             self.write_if_changed(Verdict("switches", "after", step, INERT, float(len(switches)), why))

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from engine.base.errors import InputError, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
@@ -44,7 +44,7 @@ def write_pretrained(
     model, tokenizer, step = checkpoint.load_network(reader, which)
     try:
         if folder.exists() and any(folder.iterdir()):
-            raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
+            raise InputError(Message("{folder} is not empty; choose another --out", folder=folder))
         with atomic_folder(folder) as staged:
             checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
@@ -90,9 +90,9 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     path = folder / CONFIG
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(tr("{path}: missing or damaged; every exported model's folder has this file", path=path))
+        raise InputError(Message("{path}: missing or damaged; every exported model's folder has this file", path=path))
     if (kind := found.get("model_type")) != MODEL_TYPE:
-        text = tr(
+        text = Message(
             "{path}: model_type is {found!r}, must be '{model_type}'",
             path=path,
             found=str(kind)[:40],

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.sections import END, OptimizerConfig
@@ -105,20 +105,20 @@ def self_check(
         copy = small_copy(config, min(model.vocab_size, WORDS))
         reader = full_vocabulary_copy(config, few.objective.vocab_size)
         checks: dict[str, Callable[[], Verdict | None]] = {
-            english("order"): lambda: order_check(copy.network, copy.network.vocab_size),
-            english("parameters"): lambda: check_parameters(config, model, copy),
-            english("reference"): lambda: check_reference(copy),
-            english("source"): lambda: check_source(copy),
-            english("padding"): lambda: check_padding(copy, few.objective.pools_logits, type(few.first[0])),
-            english("cache parity"): lambda: check_cache(config, copy),
-            english("sampling"): lambda: check_sampled_probabilities(copy),
-            english("beams"): lambda: check_beam_scores(config, copy),
-            english("gradient"): lambda: check_gradient(config, reader, few),
-            english("update"): lambda: check_update(config, reader, few, task.tokenizer),
-            english("dropout"): lambda: check_dropout(config, reader, few),
-            english("seed"): lambda: check_seed_has_effect(config, copy, reseeded),
-            english("examples"): lambda: check_examples_against_files(config, task, reader),
-            english("batches"): lambda: check_epoch_coverage(config, stream),
+            Message("order"): lambda: order_check(copy.network, copy.network.vocab_size),
+            Message("parameters"): lambda: check_parameters(config, model, copy),
+            Message("reference"): lambda: check_reference(copy),
+            Message("source"): lambda: check_source(copy),
+            Message("padding"): lambda: check_padding(copy, few.objective.pools_logits, type(few.first[0])),
+            Message("cache parity"): lambda: check_cache(config, copy),
+            Message("sampling"): lambda: check_sampled_probabilities(copy),
+            Message("beams"): lambda: check_beam_scores(config, copy),
+            Message("gradient"): lambda: check_gradient(config, reader, few),
+            Message("update"): lambda: check_update(config, reader, few, task.tokenizer),
+            Message("dropout"): lambda: check_dropout(config, reader, few),
+            Message("seed"): lambda: check_seed_has_effect(config, copy, reseeded),
+            Message("examples"): lambda: check_examples_against_files(config, task, reader),
+            Message("batches"): lambda: check_epoch_coverage(config, stream),
         }
         found = []
         for name, check in checks.items():
@@ -128,9 +128,9 @@ def self_check(
             except Exception as error:  # a failure too
                 said = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 if isinstance(error, MemoryError | OSError) or "memory" in str(error):
-                    found.append(_verdict(name, "", english("skipped: out of memory or disk ({error})", error=said)))
+                    found.append(_verdict(name, "", Message("skipped: out of memory or disk ({error})", error=said)))
                 else:
-                    found.append(_verdict(name, english("the check failed with an error: {error}", error=said), ""))
+                    found.append(_verdict(name, Message("the check failed with an error: {error}", error=said), ""))
     return [verdict for verdict in found if verdict is not None]
 
 
@@ -211,7 +211,7 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     parts = [f"{few:,} of {all_:,} {what}" for what, all_, few in sizes if few != all_]
     network = build_model(small, vocab_size, 0).double().eval()
     randomize_weights(network)
-    return SmallCopy(small, network, english(", tried with {parts}", parts=", ".join(parts)) if parts else "")
+    return SmallCopy(small, network, Message(", tried with {parts}", parts=", ".join(parts)) if parts else "")
 
 
 def full_vocabulary_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
@@ -243,19 +243,19 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         network.zero_grad()
     wrong = ""
     if config.model.tie_embeddings and not tied:
-        wrong = english("model.tie_embeddings = true, but output and embedding are separate matrices")
+        wrong = Message("model.tie_embeddings = true, but output and embedding are separate matrices")
     elif tied and not config.model.tie_embeddings:
-        wrong = english("model.tie_embeddings = false, but output and embedding share one matrix")
+        wrong = Message("model.tie_embeddings = false, but output and embedding share one matrix")
     elif built != expected:
-        wrong = english(
+        wrong = Message(
             "the model has {built:,} parameters, but the config calls for {expected:,}", built=built, expected=expected
         )
     elif silent:
-        named = ", ".join(silent[:3]) + (english(" and {n} more", n=len(silent) - 3) if len(silent) > 3 else "")
-        wrong = english(
+        named = ", ".join(silent[:3]) + (Message(" and {n} more", n=len(silent) - 3) if len(silent) > 3 else "")
+        wrong = Message(
             "{named} gets no gradient: that part of the network is disconnected and will not learn", named=named
         )
-    right = english("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.size_note)
+    right = Message("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.size_note)
     return _verdict("parameters", wrong, right, float(len(silent)))
 
 
@@ -266,14 +266,14 @@ def check_reference(copy: SmallCopy) -> Verdict:
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     expected = ReferenceNetwork(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
-    wrong = english(
+    wrong = Message(
         "predictions differ from those of an independent implementation (relative error {worst:.1g}): {positions} "
         "positions, {attentions} attention, a norm, a residual or a layer does not match the config",
         worst=worst,
         positions=" or ".join(model.distinct_positions),
         attentions=" or ".join(model.distinct_attentions),
     )
-    right = english("an independent implementation gives the same predictions over {shape:,} tokens")
+    right = Message("an independent implementation gives the same predictions over {shape:,} tokens")
     right = right.format(shape=tokens.shape[1]) + copy.size_note
     return _verdict("reference", "" if worst <= LIMIT else wrong, right, worst)
 
@@ -299,10 +299,10 @@ def check_source(copy: SmallCopy) -> Verdict | None:
     deaf = ", ".join(str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i])
     wrong = ""
     if torch.equal(*logits):
-        wrong = english("a different source changes no prediction: the decoder ignores its source")
+        wrong = Message("a different source changes no prediction: the decoder ignores its source")
     elif deaf:
-        wrong = english("changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=deaf)
-    right = english("a different source changes what each decoder layer reads{said}", said=copy.size_note)
+        wrong = Message("changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=deaf)
+    right = Message("a different source changes what each decoder layer reads{said}", said=copy.size_note)
     return _verdict("source", wrong, right)
 
 
@@ -322,8 +322,8 @@ def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | 
 
     alone = torch.cat([logits(read[:1, :length], None) for length in lengths])
     worst = relative_error(logits(read, right_padded_positions(lengths, "cpu")), alone)
-    wrong = english("padding changes predictions (relative error {worst:.1g})", worst=worst)
-    right = english("a row has the same predictions with padding as without")
+    wrong = Message("padding changes predictions (relative error {worst:.1g})", worst=worst)
+    right = Message("a row has the same predictions with padding as without")
     return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
 
 
@@ -331,15 +331,15 @@ def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | 
 def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     if not copy.network.has_cache:
-        return _verdict("cache parity", "", english("an encoder reads the whole text at once, so there is no cache"))
+        return _verdict("cache parity", "", Message("an encoder reads the whole text at once, so there is no cache"))
     inputs = copy.inputs()
     length = inputs[-1].shape[1]
     beyond, more = _long_cache_difference(config, copy) if copy.model.context_length > length else (0.0, "")
     worst = max(cache_difference(copy.network, *inputs), beyond)
-    wrong = english(
+    wrong = Message(
         "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong", worst=worst
     )
-    right = english("decoding with a cache gives the same logits as one full pass over {length:,} tokens")
+    right = Message("decoding with a cache gives the same logits as one full pass over {length:,} tokens")
     right = right.format(length=length) + copy.size_note + more
     return _verdict("cache parity", "" if worst <= LIMIT else wrong, right, worst)
 
@@ -361,7 +361,7 @@ def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, s
         read = [predictor.feed(part) for part in torch.split(text, [2, *[1] * (FAR - 2)], dim=1)]
         full = narrow.network(*source, text, at=Positions.consecutive(FAR, start))
         worst = max(worst, relative_error(torch.stack(read, dim=1), full[:, 1:]))
-    return worst, english("; with one head, over {n:,} tokens, and at positions up to {last:,}", n=n, last=last)
+    return worst, Message("; with one head, over {n:,} tokens, and at positions up to {last:,}", n=n, last=last)
 
 
 @torch.no_grad()
@@ -429,12 +429,12 @@ def check_sampled_probabilities(copy: SmallCopy) -> Verdict | None:
             expected = logits.softmax(-1).gather(2, text[:, read:, None])[..., 0]
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - expected).abs() / expected).max()))
-    wrong = english(
+    wrong = Message(
         "a sampled token's probability differs from that in a full pass (relative error {worst:.1g}): samples are "
         "wrong",
         worst=worst,
     )
-    right = english(
+    right = Message(
         "{n:,} sampled tokens, the last {past_the_end} past a full context, have the same probabilities as in a full "
         "pass",
         n=len(drawn),
@@ -474,8 +474,8 @@ def check_beam_scores(config: RunConfig, copy: SmallCopy) -> Verdict | None:
             greedy = torch.equal(words[log_p[:, words].argmax(-1)], written)
             error = relative_error(score.new_tensor(one.score), score)
             worst, n = max(worst, error if greedy or beam > 1 else math.inf), n + 1
-    wrong = english("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
-    right = english("{n} beam search hypotheses have the scores of full passes, and a beam of 1 is greedy", n=n)
+    wrong = Message("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
+    right = Message("{n} beam search hypotheses have the scores of full passes, and a beam of 1 is greedy", n=n)
     return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
 
 
@@ -551,27 +551,27 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -
         if not worst <= GRADIENT_LIMIT:
             break
     if not worst <= GRADIENT_LIMIT:
-        because = english("the loss, its mean or the sum over micro-batches does not match the config")
+        because = Message("the loss, its mean or the sum over micro-batches does not match the config")
         if ranks > 1:
-            because = english("{ranks} ranks do not share out its micro-batches", ranks=ranks)
+            because = Message("{ranks} ranks do not share out its micro-batches", ranks=ranks)
         if (
             relative_error(found, _gradient_of_mean_loss(config, copy, few, mean_per_micro_batch=True))
             <= GRADIENT_LIMIT
         ):
-            because = english(
+            because = Message(
                 "each micro-batch's loss is divided by its own number of targets instead of the whole step's"
             )
         for name in ("label_smoothing", "z_loss"):
             without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
             if relative_error(found, _gradient_of_mean_loss(without, copy, few)) <= GRADIENT_LIMIT:
-                because = english("objective.{name} has no effect", name=name)
-        wrong = english(
+                because = Message("objective.{name} has no effect", name=name)
+        wrong = Message(
             "a step's gradient has a relative error of {worst:.1g}: {because}", worst=worst, because=because
         )
-    smoothed = english(", including label smoothing {share:g}", share=share) if share else ""
-    smoothed += english(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
-    over = english(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
-    right = english("a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}")
+    smoothed = Message(", including label smoothing {share:g}", share=share) if share else ""
+    smoothed += Message(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
+    over = Message(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
+    right = Message("a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}")
     return _verdict("gradient", wrong, right.format(over=over, smoothed=smoothed, said=copy.size_note), worst)
 
 
@@ -626,10 +626,10 @@ def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tok
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
-            said = english("the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ")
+            said = Message("the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ")
             wrong = said.format(step=step, rate=rate, schedule=optimizer.schedule) + f"{expected:.3g}"
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
-            said = english("the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect")
+            said = Message("the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect")
             wrong = said.format(norm=norm, clip=clip)
         else:
             wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
@@ -637,12 +637,12 @@ def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tok
         if wrong:
             break
     wrong = wrong or (_wrong_average(copy, stepper, average, tokenizer) if ema else "")
-    clipped = english(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
+    clipped = Message(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
     rate = optimizer.weight_decay
-    decay = english(", weight decay {weight_decay:g}", weight_decay=rate) if rate else ""
-    decay += english(", moving average {ema:g}", ema=ema) if ema else ""
+    decay = Message(", weight decay {weight_decay:g}", weight_decay=rate) if rate else ""
+    decay += Message(", moving average {ema:g}", ema=ema) if ema else ""
     at = ", ".join(f"{step:,}" for step in steps)
-    right = english("learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas")
+    right = Message("learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas")
     return _verdict("update", wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.size_note)
 
 
@@ -665,7 +665,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
     for name, expected in average.items():
         room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
         if not (found[name] - expected).abs().max() <= room:
-            return english("{name} in the checkpoint 'ema' is not the moving average of the weights", name=name)
+            return Message("{name} in the checkpoint 'ema' is not the moving average of the weights", name=name)
     return ""
 
 
@@ -730,9 +730,9 @@ def _wrong_update(
         moved, room = weight - after[name].detach(), UPDATE_LIMIT * own + 1e-12 * weight.abs()
         if bool(((moved - moves - shrunk).abs() > room).any()):
             if decay and not coupled and bool(((moved - moves).abs() <= room).all()):
-                return english("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
-            settings = english("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
-            wrong = english("the update of {name} does not match {kind} with {settings}")
+                return Message("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
+            settings = Message("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
+            wrong = Message("the update of {name} does not match {kind} with {settings}")
             return wrong.format(name=name, kind=optimizer.kind, settings=settings)
     return ""
 
@@ -791,7 +791,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) ->
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
-            wrong = english("with dropout off, training mode and evaluation mode give different predictions")
+            wrong = Message("with dropout off, training mode and evaluation mode give different predictions")
         for name in rates:
             network = full_vocabulary_copy(config, words, **{name: DROPPED}).network.train()
             passes = []
@@ -801,14 +801,14 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) ->
                 if not torch.equal(passes[0], passes[-1]):
                     break
             else:
-                wrong = english("model.{name} = {rates:g} has no effect: two training passes give the same predictions")
+                wrong = Message("model.{name} = {rates:g} has no effect: two training passes give the same predictions")
                 wrong = wrong.format(name=name, rates=rates[name])
         scored = full_vocabulary_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.clone()
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
-    right = english("none is set, and training mode adds none")
+    right = Message("none is set, and training mode adds none")
     if rates:
         said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-        right = english("{said}: active in training, off in scoring", said=said)
+        right = Message("{said}: active in training, off in scoring", said=said)
     return _verdict("dropout", wrong, right + copy.size_note)
 
 
@@ -819,20 +819,20 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
     for seed in (1, 2):
         torch.default_generator.manual_seed(seed)
         length = batch.tokens.shape[1]
-        scores = {english("scoring"): score_batches(network, [batch], context=length, stride=length).nll}
+        scores = {Message("scoring"): score_batches(network, [batch], context=length, stride=length).nll}
         if config.task.continues:
             n = int(asked[0].sum())  # all, or those before a document ends
             text = torch.cat((batch.tokens[0, :n], batch.targets[0, n - 1 : n]))
             read = score_tokens(network, text, context=length, stride=length, batch_size=1)
-            scores[english("scoring a text")] = read.nll
+            scores[Message("scoring a text")] = read.nll
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
-                return english(
+                return Message(
                     "{what} gives different losses from the network without dropout: dropout stays on in evaluation",
                     what=what,
                 )
         if not network.training:
-            return english("after scoring, the network is no longer in training mode")
+            return Message("after scoring, the network is no longer in training mode")
     return ""
 
 
@@ -851,18 +851,18 @@ def check_seed_has_effect(config: RunConfig, copy: SmallCopy, reseeded: Callable
     varied = not all(alike(batch, own[0]) for batch in own)  # else there is only one batch
     others = (batches(config.seed + more) for more in range(1, OTHER_SEEDS + 1))
     if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = english(
+        wrong = Message(
             "another seed gives the same initial weights: runs that differ only in their seed are the same run"
         )
     elif varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
-        wrong = english("another seed gives the same batches in the same order, so seeds do not measure noise")
-    return _verdict("seed", wrong, english("another seed gives different initial weights and batches"))
+        wrong = Message("another seed gives the same batches in the same order, so seeds do not measure noise")
+    return _verdict("seed", wrong, Message("another seed gives different initial weights and batches"))
 
 
 def check_examples_against_files(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
     """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
     if not ExampleInverter.supports(kind := config.task.name):
-        return _verdict("examples", "", english("no second implementation of '{kind}' to compare with", kind=kind))
+        return _verdict("examples", "", Message("no second implementation of '{kind}' to compare with", kind=kind))
     try:
         own = check_first_batches(config, task, copy.network, lambda batch: _truncate(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: full_vocabulary_copy(small, words).network)
@@ -901,10 +901,10 @@ def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> Verdict:
     once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
     wrong = ""
     if tried.min() < 0 or tried.max() >= n or not (once or random):
-        wrong = english("an epoch reads some examples twice or not at all, or reads outside the data")
+        wrong = Message("an epoch reads some examples twice or not at all, or reads outside the data")
     elif random and min(n - tried.min(), 1 + tried.max()) < nearly_all:
-        wrong = english("random windows come from only a part of the text")
+        wrong = Message("random windows come from only a part of the text")
     elif len(repeats) >= ENOUGH and 2 * sum(repeats) > len(repeats) and n >= 100 * max(1, moved):
-        wrong = english("later batches repeat earlier ones")
-    how = english("windows from all of the text") if random else english("each example once per epoch, in a new order")
-    return _verdict("batches", wrong, english("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))
+        wrong = Message("later batches repeat earlier ones")
+    how = Message("windows from all of the text") if random else Message("each example once per epoch, in a new order")
+    return _verdict("batches", wrong, Message("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
@@ -54,9 +54,9 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
     for result in results:
         *totals, norm = (next(numbers) for _ in (*result.totals, result.norm))
         nll, step = math.fsum(totals), result.step
-        for what, value in ((english("the loss"), nll), (english("a gradient"), norm)):
+        for what, value in ((Message("the loss"), nll), (Message("a gradient"), norm)):
             if not math.isfinite(value):
-                text = english(
+                text = Message(
                     "{what} is NaN or infinite at step {step}; the last good state is step {saved}",
                     what=what,
                     step=step,
@@ -70,7 +70,7 @@ def _failed_rank_note(result: StepResult, totals: Sequence[float]) -> str:
     at = next((i for i, total in enumerate(totals) if not math.isfinite(total)), None)
     if result.ranks == 1 or at is None:
         return ""
-    return english("; first on rank {rank}", rank=at * result.ranks // len(totals))
+    return Message("; first on rank {rank}", rank=at * result.ranks // len(totals))
 
 
 class Stepper:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.base.errors import RunTakenOver, error_message
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.keys import fixed_settings
 from engine.config.schema import RunConfig
 from engine.evaluation.alarms import nan_verdict
@@ -98,7 +98,7 @@ class Trainer:
             return error_message(error)
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
-            return english(
+            return Message(
                 "{device} failed or disappeared: {said}; step {saved} is the last one saved",
                 device=self.device,
                 said=said,
@@ -128,11 +128,11 @@ class Trainer:
             leak = self.inspector.check_before_training(self.control.raise_if_stopped)
             self._save()
             if leak is not None:
-                raise Leaking(english("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
+                raise Leaking(Message("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
         self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "last", self._saved_step))
         saved = checkpoint.folder_name(self._saved_step)
         self.writer.update_status(state="running", phase="training", checkpoint=saved)
-        where = english(
+        where = Message(
             "{steps} steps on {device} in {precision}",
             steps=self.config.train.steps,
             device=self.device,
@@ -175,7 +175,7 @@ class Trainer:
             raise
         why, patience = "", self.config.evaluation.patience
         if self._out_of_patience():
-            why = english("no improvement for {patience} evaluations", patience=patience)
+            why = Message("no improvement for {patience} evaluations", patience=patience)
         return Outcome("finished", self.state.step, why)
 
     def _stop_with_checkpoint(self) -> Outcome:
@@ -193,10 +193,10 @@ class Trainer:
         except OSError as error:
             if error.errno not in DISK_FULL_ERRNOS:
                 raise
-            saved = english("nothing has been saved yet")
+            saved = Message("nothing has been saved yet")
             if self._saved_step >= 0:
-                saved = english("step {saved} is the last one saved", saved=self._saved_step)
-            reason = english("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
+                saved = Message("step {saved} is the last one saved", saved=self._saved_step)
+            reason = Message("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
             if self.control.successor is not None:
                 return Outcome("handing-over", max(0, self._saved_step), reason)
@@ -250,7 +250,7 @@ class Trainer:
                 first = False
                 self.stepper.disable_compilation()
                 said = " ".join(str(error).split())[:200]
-                said = english(
+                said = Message(
                     "compilation failed, continuing uncompiled: {name}: {said}", name=type(error).__name__, said=said
                 )
                 self.writer.event("compile", said)
@@ -275,7 +275,7 @@ class Trainer:
         size, pieces = self.config.train.batch_size, 2 * self.state.pieces
         if not self.config.train.auto_batch or pieces > size:
             fits = max(1, size // pieces)
-            text = english(
+            text = Message(
                 "out of memory on {device} at step {step} with {size} windows at once; use --set "
                 "train.auto_batch=true to compute them in pieces, or --set train.batch_size={fits} --set "
                 "train.accumulation={pieces}",
@@ -287,7 +287,7 @@ class Trainer:
             )
             raise OutOfMemory(text) from error
         self.state.pieces = pieces
-        said = english("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
+        said = Message("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
         self.writer.event("auto_batch", said, step=step)
 
     def _read_results(self) -> None:

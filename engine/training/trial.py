@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine import capabilities
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.keys import diff
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
@@ -53,7 +53,7 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
             other = parent  # it cannot be reverted alone, so all changes are judged together
         what = f"{key} {before} → {after}"
         effect = _describe_effect(other, config, vocab_size, what)
-        why = effect or english("{what} changes neither the parameters nor any prediction", what=what)
+        why = effect or Message("{what} changes neither the parameters nor any prediction", what=what)
         verdicts.append(Verdict("switch effect", "before", 0, OK if effect else "INERT", float(bool(effect)), why))
     return verdicts
 
@@ -63,11 +63,11 @@ def _describe_effect(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> 
     left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
     if counts[0] != counts[1]:
-        return english(
+        return Message(
             "{what} changes the parameters ({counts:,} → {counts2:,})", what=what, counts=counts[0], counts2=counts[1]
         )
     if type(left) is not type(right):
-        return english("{what} builds a different kind of network", what=what)
+        return Message("{what} builds a different kind of network", what=what)
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
@@ -83,11 +83,11 @@ def _describe_effect(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> 
         with evaluating(left), evaluating(right):
             change = float((left.logits(tokens, source) - right.logits(tokens, source)).abs().max())
         if change > 0.0:
-            return english("{what} changes the predictions (logits by up to {change:.2g})", what=what, change=change)
+            return Message("{what} changes the predictions (logits by up to {change:.2g})", what=what, change=change)
     if a.model.context_length != b.model.context_length:
-        return english("{what} changes the context length", what=what)
+        return Message("{what} changes the context length", what=what)
     if a.model.source_tokens != b.model.source_tokens:
-        return english("{what} changes the source length", what=what)
+        return Message("{what} changes the source length", what=what)
     return ""
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from engine.base.cache_folder import use_cache_folder
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.config.sections import END, MASK, START, UNK
 from engine.data import sources
@@ -134,11 +134,11 @@ def check_splits(config: RunConfig, splits: Mapping[str, Sequence[Row]], small: 
         right = [*chain.from_iterable(chain(*splits.values()))] == [part for part in parts if part]
     else:
         right = Counter(chain(*splits.values())) == Counter(rows)
-    require(right, english("the splits do not contain every part of the file exactly once"))
+    require(right, Message("the splits do not contain every part of the file exactly once"))
     if not (by_file or small.text):
         for split, share in (("validation", config.data.validation_fraction), ("test", config.data.test_fraction)):
             near = abs(len(splits.get(split, ())) - round(len(rows) * share)) <= 1
-            require(near, english("the {split} split does not have the requested size", split=split))
+            require(near, Message("the {split} split does not have the requested size", split=split))
 
 
 # --- tokens
@@ -170,7 +170,7 @@ class Encoder:
         if not self.plain.token_bytes:
             return text if self.plain.per_character else word_symbols(text)
         found = [self.symbols[token] for token in self.plain.encode(text).tolist()]
-        require(b"".join(found) == text.encode(), english("the tokens of a text do not decode to it"))
+        require(b"".join(found) == text.encode(), Message("the tokens of a text do not decode to it"))
         return found
 
     def __call__(self, text: str) -> Ids:
@@ -183,7 +183,7 @@ class Encoder:
         raw = text.encode()
         for symbol in self.symbols:
             seen = symbol in raw or len(symbol) == 1 if isinstance(symbol, bytes) else symbol in text
-            wrong = english("the tokenizer has {symbol!r}, which is not in the training text", symbol=symbol)
+            wrong = Message("the tokenizer has {symbol!r}, which is not in the training text", symbol=symbol)
             require(seen or symbol == "<unk>", wrong)
 
 
@@ -208,7 +208,7 @@ def _scored_places(targets: Ids) -> list[int]:
 
 def _shifted_text(row: TokenRow, start: int) -> Ids:
     """Return the targets, which the decoder must read one token late."""
-    wrong = english("the decoder's input is not its target, shifted by one token")
+    wrong = Message("the decoder's input is not its target, shifted by one token")
     require(row.tokens == [start, *row.targets[:-1]], wrong)
     return row.targets
 
@@ -217,8 +217,8 @@ def _joined_text(row: TokenRow, unscored: int = 0) -> Ids:
     """Return the text in which each token but the first is a target, the first few of them not scored."""
     scored = _scored_places(row.targets)
     right = all(row.tokens[place + 1] == row.targets[place] for place in scored if place + 1 < len(row.tokens))
-    require(right, english("a target is not the next token"))
-    require(scored == [*range(unscored, len(row.targets))], english("the wrong tokens are scored"))
+    require(right, Message("a target is not the next token"))
+    require(scored == [*range(unscored, len(row.targets))], Message("the wrong tokens are scored"))
     return [*row.tokens, row.targets[-1]]
 
 
@@ -248,19 +248,19 @@ class ExampleInverter:
     def next_token(self, row: TokenRow) -> tuple[Ids, ...]:
         document = _split_at(row.tokens[1:], lambda token: token == self.end)[0]  # nothing is predicted across its end
         wanted = [a if i <= len(document) else IGNORED for i, a in enumerate([*row.tokens[1:], row.targets[-1]])]
-        require(row.targets == wanted, english("the targets are not the next tokens up to the end of the document"))
+        require(row.targets == wanted, Message("the targets are not the next tokens up to the end of the document"))
         return (row.tokens + [one for one in row.targets[-1:] if one != IGNORED],)
 
     def masked(self, row: TokenRow) -> tuple[Ids, ...]:
         n = len(_scored_places(row.targets))
         wanted = max(1, round(self.config.objective.mask_fraction * len(row.tokens)))
-        require(n == wanted, english("{n} tokens are masked, not {wanted}", n=n, wanted=wanted))
+        require(n == wanted, Message("{n} tokens are masked, not {wanted}", n=n, wanted=wanted))
         return ([b if b != IGNORED else a for a, b in zip(row.tokens, row.targets, strict=True)],)
 
     def copy(self, row: TokenRow) -> tuple[Ids, ...]:
         text = _shifted_text(row, self.special[START])
         text = text if self.config.task.name == "copy" else text[::-1]
-        require(row.source == text, english("the target does not match the source"))
+        require(row.source == text, Message("the target does not match the source"))
         return (text,)
 
     reverse = copy
@@ -271,7 +271,7 @@ class ExampleInverter:
 
     def shifted(self, row: TokenRow) -> tuple[Ids, ...]:
         source = row.source or []
-        require(row.tokens == source[1:], english("the decoder's input is not the source from its second token on"))
+        require(row.tokens == source[1:], Message("the decoder's input is not the source from its second token on"))
         return ([*source, _joined_text(row)[-1]],)
 
     def translation(self, row: TokenRow) -> tuple[Ids, ...]:
@@ -281,14 +281,14 @@ class ExampleInverter:
             text = _joined_text(row, given)
             source, written = text[:given], text[given + 1 :]
         else:
-            require(row.source[-1] == self.of_source + 2, english("the source lacks its end token"))
+            require(row.source[-1] == self.of_source + 2, Message("the source lacks its end token"))
             source, written = row.source[:-1], _shifted_text(row, start)
         return source, self._strip_end(end, written)
 
     summarization = translation
 
     def _strip_end(self, end: int, written: Ids) -> Ids:
-        require(written[-1] == end, english("the target lacks its end token"))
+        require(written[-1] == end, Message("the target lacks its end token"))
         return written[:-1]
 
     def question_answer(self, row: TokenRow) -> tuple[Ids, ...]:
@@ -301,7 +301,7 @@ class ExampleInverter:
     def span_corruption(self, row: TokenRow) -> tuple[Ids, ...]:
         if row.source is None:
             prefix, suffix, span, rest = _split_at(_joined_text(row), self.special[MASK].__eq__)
-            wrong = english("a row is not prefix, suffix and span, each with a mark after it")
+            wrong = Message("a row is not prefix, suffix and span, each with a mark after it")
             require(not rest and bool(span), wrong)
             return (prefix + span + suffix,)
         first = self.special[START] + 1
@@ -309,7 +309,7 @@ class ExampleInverter:
         shown, spans = (_split_at(ids, lambda token: token >= first) for ids in parts)
         marks = [[token for token in ids if token >= first] for ids in parts]
         wanted = [*range(first, first + len(marks[1]))]
-        require(marks == [wanted[:-1], wanted], english("a span is not between its sentinels"))
+        require(marks == [wanted[:-1], wanted], Message("a span is not between its sentinels"))
         return ([*chain(*chain(*zip(shown, [*spans[1:-1], []], strict=True)))],)
 
     def classification(self, row: TokenRow) -> tuple[Ids, ...]:
@@ -326,7 +326,7 @@ def check_rows(config: RunConfig, found: list[tuple[Ids, ...]], expected: list[t
         right = len(found) == len(expected) and all(tuple(text) in begins for (text,) in found)
     else:
         right = sorted(found) == sorted(expected)
-    require(right, english("the {split} examples are not those of the {split} split", split=split))
+    require(right, Message("the {split} examples are not those of the {split} split", split=split))
 
 
 # --- losses and scores
@@ -354,7 +354,7 @@ def check_losses(config: RunConfig, batch: Batch, network: Network) -> None:
     same = _all_close(
         found, [loss for row in unpadded_rows(config, batch) for loss in nll_and_correctness(network, row)[0]]
     )
-    require(same, english("a padded batch and its rows, read one at a time, have different losses"))
+    require(same, Message("a padded batch and its rows, read one at a time, have different losses"))
 
 
 def scoring_windows(config: RunConfig, ids: Ids, end: int | None) -> Iterator[TokenRow]:
@@ -430,10 +430,10 @@ def check_task(config: RunConfig, task: Task, network: Network) -> str:
     for key, value in expected.items():
         found = record[key]
         spelled = unknown is not None and key.startswith("bits") and found > value
-        wrong = english("{key} on the validation split is {found:.6f}, but {value:.6f} if rows are read one at a time")
+        wrong = Message("{key} on the validation split is {found:.6f}, but {value:.6f} if rows are read one at a time")
         require(spelled or _all_close([found], [value]), wrong.format(key=key, found=found, value=value))
     n = len(asked) + sum(len(batch.tokens) for batch in trained)
-    return english("so do splits, tokens, {n:,} examples, losses and scores of a small corpus of the same kind", n=n)
+    return Message("so do splits, tokens, {n:,} examples, losses and scores of a small corpus of the same kind", n=n)
 
 
 def _all_close(found: Sequence[float], expected: Sequence[float]) -> bool:
@@ -509,7 +509,7 @@ def check_first_batches(config: RunConfig, task: Task, network: Network, cut: Ca
         first["validation"] = [*scoring_windows(config, scorer.tokens[:].tolist(), originals.end)]
         alone = [loss for one in first["validation"] for loss in nll_and_correctness(network, one)[0]]
         same = _all_close(scorer.token_scores(network).nll.tolist(), alone)
-        require(same, english("the scorer's losses differ from those of each window read alone"))
+        require(same, Message("the scorer's losses differ from those of each window read alone"))
     else:
         batches["validation"] = next(iter(scorer.batches()))
     for split, batch in batches.items():
@@ -523,11 +523,11 @@ def check_first_batches(config: RunConfig, task: Task, network: Network, cut: Ca
         parts = (row.tokens,) if windows else originals(row)
         for side, ids in zip((task.tokenizer.target, task.tokenizer.source), parts[::-1], strict=False):
             for part in [] if config.task.corpus == "labelled" and ids is row.targets else _decoded_texts(side, ids):
-                wrong = english("a {split} example has text that is not in the corpus: {part}")
+                wrong = Message("a {split} example has text that is not in the corpus: {part}")
                 require(not text or part in text, wrong.format(split=split, part=shorten(part)))
-    found = english("the first {n} examples and their losses match a second reading of the corpus")
+    found = Message("the first {n} examples and their losses match a second reading of the corpus")
     if not text:
-        found = english("the losses of the first {n} examples match those of each read alone")
+        found = Message("the losses of the first {n} examples match those of each read alone")
     return found.format(n=sum(map(len, first.values())))
 
 

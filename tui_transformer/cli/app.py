@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from engine.base.command_line import DEFAULT_RUNS_DIR, PROGRAM, command_line
 from engine.base.errors import InputError, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.cli.commands import CommandGroup, all_commands
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import is_terminal, print_answer, print_error, print_info
@@ -50,7 +50,7 @@ def studio(
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:
-            raise InputError(tr("--json needs a command, such as `runs`; the studio prints nothing"))
+            raise InputError(Message("--json needs a command, such as `runs`; the studio prints nothing"))
         return _open(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
 
@@ -59,7 +59,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
     """Open the studio; on exit report the outcome of a run trained in it."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
-        raise InputError(tr("the studio needs a terminal; `{demo}` trains without one", demo=demo))
+        raise InputError(Message("the studio needs a terminal; `{demo}` trains without one", demo=demo))
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         log = runs_dir / ".studio.log"

@@ -4,24 +4,24 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.base.command_line import PROGRAM
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from tui_transformer.cli.output import pad_to_width, width_of, wrap_text
 from tui_transformer.cli.typer_private import HelpFormatter, use_formatter, use_translation
 
 # What typer says by itself, translated when it is shown.
 TYPERS = (
-    english("Usage: "),
-    english("Arguments"),
-    english("Options"),
-    english("Commands"),
-    english("default: {default}"),
-    english("env var: {var}"),
-    english("required"),
-    english("Show this message and exit."),
-    english("Install completion for the current shell."),
-    english("Show completion for the current shell, to copy it or customize the installation."),
-    english("Install completion for the specified shell."),
-    english("Show completion for the specified shell, to copy it or customize the installation."),
+    Message("Usage: "),
+    Message("Arguments"),
+    Message("Options"),
+    Message("Commands"),
+    Message("default: {default}"),
+    Message("env var: {var}"),
+    Message("required"),
+    Message("Show this message and exit."),
+    Message("Install completion for the current shell."),
+    Message("Show completion for the current shell, to copy it or customize the installation."),
+    Message("Install completion for the specified shell."),
+    Message("Show completion for the specified shell, to copy it or customize the installation."),
 )
 use_translation(tr)
 WIDEST = 30  # columns of an option that has its help beside it

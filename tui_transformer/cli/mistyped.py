@@ -8,8 +8,7 @@ from typer.exceptions import TyperException
 
 from engine.base.command_line import PROGRAM
 from engine.base.errors import comma_separated, did_you_mean
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 
 # What other programs call these commands.
 SYNONYMS = {
@@ -31,14 +30,14 @@ SET = ("--set", "-s")
 NO_COMMAND = "No such command"  # how typer says it
 # What typer says of a command line, translated when it is shown.
 TYPERS = (
-    english("No such option: {option}"),
-    english("Missing argument {name}"),
-    english("Missing option {name}"),
-    english("Missing command"),
-    english("Option {name} requires an argument"),
-    english("Option {name} requires {n} arguments"),
-    english("Option {name} does not take a value"),
-    english("Argument {name} takes {n} values"),
+    Message("No such option: {option}"),
+    Message("Missing argument {name}"),
+    Message("Missing option {name}"),
+    Message("Missing command"),
+    Message("Option {name} requires an argument"),
+    Message("Option {name} requires {n} arguments"),
+    Message("Option {name} does not take a value"),
+    Message("Argument {name} takes {n} values"),
 )
 
 
@@ -52,7 +51,7 @@ def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
     wrong = getattr(error, "option_name", None)
     flags = [] if context is None else [flag for known in context.command.params for flag in known.opts]
     if wrong is not None and context is not None:
-        message = told(message) + (_suggest_setting(wrong, flags, words) or did_you_mean(wrong, flags))
+        message = tr(message) + (_suggest_setting(wrong, flags, words) or did_you_mean(wrong, flags))
     elif context is not None and message.startswith(NO_COMMAND):
         wrong = message.removeprefix(NO_COMMAND).split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
@@ -69,7 +68,7 @@ def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
         message = translate_pydantic(message)
         message = f"{name}: {message}" if name not in message else message
     else:
-        message = told(message)
+        message = tr(message)
     return f"{where}: {message}" if where else message
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.analysis.folder import RequestedStudy, RunsFolder, read_study_file, study_files
@@ -31,7 +31,9 @@ def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
             found = _runs_of(file.name, path.parent) or _runs_of(file.name, runs_dir)
             if not found:
                 raise InputError(
-                    tr("{name}: no runs of this study beside the file or in {runs_dir}", name=name, runs_dir=runs_dir)
+                    Message(
+                        "{name}: no runs of this study beside the file or in {runs_dir}", name=name, runs_dir=runs_dir
+                    )
                 )
             studies[file.name] = file
         else:
@@ -46,10 +48,12 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, RequestedStudy])
     except InputError as error:
         found, known = _runs_of(name, runs_dir), study_files(runs_dir)
         if not found and (runs_dir / f"{name}{SUFFIX}").is_file():
-            raise InputError(tr("study '{name}' has no runs in {runs_dir} yet", name=name, runs_dir=runs_dir)) from None
+            raise InputError(
+                Message("study '{name}' has no runs in {runs_dir} yet", name=name, runs_dir=runs_dir)
+            ) from None
         if not found:  # the error lists the existing runs
             raise InputError(
-                tr("{error}; studies: {known}", error=error, known=join_or(known)) if known else str(error)
+                Message("{error}; studies: {known}", error=error, known=join_or(known)) if known else str(error)
             ) from None
         studies[name] = known.get(name, RequestedStudy(name=name))
         return found

@@ -9,7 +9,7 @@ import typer
 
 from engine.base.command_line import DEFAULT_RUNS_DIR, RUNS_VARIABLE
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 
 if TYPE_CHECKING:
     from engine.data.text_files import Reading
@@ -22,7 +22,7 @@ def require_encoding(encoding: str) -> None:
     if encoding not in ENCODINGS:
         known, hint = join_or(ENCODINGS), did_you_mean(encoding, ENCODINGS)
         raise InputError(
-            tr("--encoding {encoding}: must be {known}{hint}", encoding=encoding[:40], known=known, hint=hint)
+            Message("--encoding {encoding}: must be {known}{hint}", encoding=encoding[:40], known=known, hint=hint)
         )
 
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len, set_cell_size
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.records import DataFacts, LeadBaseline
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -39,7 +39,7 @@ def parse_duration(text: str) -> float:
     elif found is not None:
         seconds = sum(int(part or 0) * unit for part, unit in zip(found.groups(), UNITS, strict=True))
     if not seconds:
-        raise InputError(tr("'{text}' is not a duration; write e.g. 30m or 1h30m", text=text[:40]))
+        raise InputError(Message("'{text}' is not a duration; write e.g. 30m or 1h30m", text=text[:40]))
     return float(seconds)
 
 

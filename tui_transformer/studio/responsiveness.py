@@ -15,8 +15,7 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import BenchmarkSpec, CaseResult
 from engine.proofs.bench.measure import Throughput
@@ -29,9 +28,9 @@ PAINTS = 5
 KEYS = 20  # of a turn
 STEP_TIMEOUT = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
-HEADLESS, DETACHED, THREADED = english("headless"), english("detached"), english("in the studio")  # ways to train
+HEADLESS, DETACHED, THREADED = Message("headless"), Message("detached"), Message("in the studio")  # ways to train
 # Keys and what they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
-AXIS, HELP = english("from pressing x to new axes on screen"), english("from pressing ? to all keys on screen")
+AXIS, HELP = Message("from pressing x to new axes on screen"), Message("from pressing ? to all keys on screen")
 AXES = (b"tokens", b"time", b"steps")
 HELP_SHOWS = b"Study"  # a group of the Train pane's keys
 Keys = dict[str, list[float]]  # seconds, by what is timed
@@ -82,7 +81,7 @@ class Terminal:
             while words not in _CONTROL.sub(b"", self._written):
                 if not self._news.wait(max(0.0, seconds - (time.perf_counter() - started))):
                     raise InputError(
-                        tr(
+                        Message(
                             "the studio did not show {words!r} within {seconds:.0f} s",
                             words=words.decode(),
                             seconds=seconds,
@@ -106,7 +105,7 @@ def write_studio_settings(folder: Path) -> Path:
 def studio_cases(w: BenchmarkSpec) -> Iterator[CaseResult]:
     """First paint; then steps per second headless, beside the studio, and in its thread, with key latency."""
     if not hasattr(os, "fork"):
-        raise InputError(tr("--case studio needs a pseudo-terminal, which this system does not have"))
+        raise InputError(Message("--case studio needs a pseudo-terminal, which this system does not have"))
     times = []
     for i in range(PAINTS + 1):
         w.report(tr("start {start} of {starts}", start=i, starts=PAINTS))
@@ -115,13 +114,13 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[CaseResult]:
             with closing(Terminal(Path(folder))) as terminal:
                 terminal.wait_for(b"Playground")
                 times.append(1000 * (time.perf_counter() - started))
-    speeds = [_speed(english("first paint"), times[1:])]  # the first reads the disk
-    yield CaseResult(english("studio"), english("time to first paint"), "ms", speeds)
+    speeds = [_speed(Message("first paint"), times[1:])]  # the first reads the disk
+    yield CaseResult(Message("studio"), Message("time to first paint"), "ms", speeds)
     turns: dict[str, list[tuple[float, Keys]]] = {HEADLESS: [], DETACHED: [], THREADED: []}
     for i in range(w.rounds):
         kinds = list(turns)
         for kind in [*kinds[i % 3 :], *kinds[: i % 3]]:
-            w.report(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=told(kind)))
+            w.report(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=tr(kind)))
             turns[kind].append(_turn(w, kind))
     speeds = [_speed(kind, [speed for speed, _ in turn]) for kind, turn in turns.items()]
     yield CaseResult("studio", "training, fp32", "steps/s", speeds)
@@ -129,7 +128,7 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[CaseResult]:
         found = []
         for kind in (DETACHED, THREADED):
             ordered = sorted(1000 * key for _, keys in turns[kind] for key in keys[name])
-            for what, share in ((english("{case}, median"), 0.5), (english("{case}, 95th percentile"), 0.95)):
+            for what, share in ((Message("{case}, median"), 0.5), (Message("{case}, 95th percentile"), 0.95)):
                 at = ordered[int(share * len(ordered))]
                 found.append(Throughput(what.format(case=kind), at, ordered[0], ordered[-1], len(ordered)))
         yield CaseResult("studio", name, "ms", found)
@@ -216,4 +215,6 @@ def wait_for_steps(run: Path, steps: int) -> tuple[int, float]:
                 return step, time.perf_counter()
             seen = step
         time.sleep(0.01)
-    raise InputError(tr("{name} did not complete a step within {patience:.0f} s", name=run.name, patience=STEP_TIMEOUT))
+    raise InputError(
+        Message("{name} did not complete a step within {patience:.0f} s", name=run.name, patience=STEP_TIMEOUT)
+    )

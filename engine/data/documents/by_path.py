@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.base.errors import InputError, invalid_path_error, join_and
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data import first_reading
 from engine.data.corpus import SPLIT_ALIASES
@@ -25,7 +25,7 @@ from engine.data.text_files import FIRST, LATEST, Reading, row_error
 
 DOCUMENTS_FILE = "documents.txt"
 VALIDATION_DOCUMENTS_FILE = "documents-validation.txt"
-HEADINGS = (english("question"), english("answer"))
+HEADINGS = (Message("question"), Message("answer"))
 
 
 def accepts_path(corpus: str) -> bool:
@@ -42,7 +42,7 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     if not folder and path.name.lower().endswith(TABLES):
-        problem = tr(
+        problem = Message(
             "{path}: this is a table, but questions need documents to go with them: give a folder with "
             "{documents}, train.tsv and validation.tsv",
             path=path,
@@ -53,7 +53,7 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
         documents = _split_documents(read_documents(path, reading), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents, reading=reading)
     if not (path / DOCUMENTS_FILE).is_file():
-        problem = tr(
+        problem = Message(
             "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv go with it",
             path=path,
             documents=DOCUMENTS_FILE,
@@ -90,7 +90,7 @@ def _split_documents(documents: Sequence[str], data: DataConfig, where: str) -> 
     validation = max(1, round(len(order) * data.validation_fraction))
     test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
     if validation + test >= len(order):
-        problem = tr(
+        problem = Message(
             "{where}: {n:,} distinct lines are too few to hold some out for validation; each line "
             "is a document, and training needs at least a few hundred",
             where=where,
@@ -115,7 +115,7 @@ def _read_question_files(folder: Path, reading: Reading) -> dict[str, tuple[Ques
     for split in ("train", "validation"):
         if files and split not in files:
             has = join_and(path.name for path in files.values())
-            problem = tr(
+            problem = Message(
                 "{folder}: found {has} but no {split}.tsv; training and held-out questions are both needed",
                 folder=folder,
                 has=has,
@@ -135,7 +135,9 @@ def read_questions(
     found = first_reading.read_tabs(path) if old else read_delimited(path, reading, "\t")
     rows = list(without_final_blanks(found))
     if not rows:
-        raise InputError(tr("{where}: this file is empty; it needs a question and its answer per line", where=where))
+        raise InputError(
+            Message("{where}: this file is empty; it needs a question and its answer per line", where=where)
+        )
     first = int(tuple(cell.strip().lower() for cell in rows[0][1]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
         raise row_error(where, 1, tr("a header and nothing below it"))

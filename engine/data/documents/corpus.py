@@ -8,7 +8,7 @@ from statistics import fmean
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, format_counts
 from engine.data.framing import sha256_of_texts
@@ -168,7 +168,7 @@ class DocumentCorpus(Corpus):
         lines, size = list[str](), tr("{n:,} documents", n=len(train))
         if row_name == "questions":
             if not asked:
-                raise InputError(tr("corpus {name} has no questions: it is for span-corruption", name=self.name))
+                raise InputError(Message("corpus {name} has no questions: it is for span-corruption", name=self.name))
             size = tr("{n:,} questions", n=len(asked))
             lines = [part for one in asked[: rows // 2] for part in (one.text, one.answer or "")]
         else:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
 from engine.data.documents.by_path import (
@@ -49,7 +49,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     name = entry.name
     people = data.corpus_size or PEOPLE[name]
     if people > biographies.MAX_PEOPLE:  # the config already refuses too few
-        problem = tr(
+        problem = Message(
             "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
             people=people,
             name=name,
@@ -61,7 +61,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     made = biographies.generate(data.corpus_seed, people)
     tested = round(people * data.test_fraction)
     if tested >= len(made.held_out_people):
-        problem = tr(
+        problem = Message(
             "data.test_fraction = {test_fraction:g}: half of the people are held out for validation and "
             "test together; use less than 0.5 to leave some for validation",
             test_fraction=data.test_fraction,

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, invalid_path_error, join_or
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import SPLIT_ALIASES
 from engine.data.documents.by_path import distinct_sorted_by_hash
@@ -72,7 +72,7 @@ def load_path(data: DataConfig, version: int = LATEST) -> LabelledCorpus:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise invalid_path_error(data.corpus, error) from None
     if folder and not (path / TRAIN).is_file():
-        problem = tr(
+        problem = Message(
             "{path}: no {train} in this folder; give a folder with one, or the path to a CSV file",
             path=path,
             train=TRAIN,
@@ -119,7 +119,7 @@ def read_labelled(path: Path, classes: Sequence[str], reading: Reading) -> Label
             numbers = _class_numbers(labels, classes, where, reading)
     unknown = next((label for label in labels if label not in numbers), None)
     if unknown is not None:
-        problem = tr(
+        problem = Message(
             "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
             file=where,
             unknown=unknown[:40],
@@ -133,7 +133,7 @@ def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, re
     """Return the classes by number. `InputError`: neither way of counting is ruled out."""
     from_zero, from_one = "0" in labels, str(len(classes)) in labels
     if not (from_zero or from_one):
-        problem = tr(
+        problem = Message(
             "{file}: its classes are numbers, which could be counted from 0 or from 1; use their names: {known}",
             file=where,
             known=join_or(classes),
@@ -141,7 +141,7 @@ def _class_numbers(labels: Sequence[str], classes: Sequence[str], where: str, re
         raise InputError(problem)
     start = 0 if from_zero else 1
     name = PurePath(where).name
-    reading.add_note(english("the classes of {file} are counted from {start}", file=name, start=start))
+    reading.add_note(Message("the classes of {file} are counted from {start}", file=name, start=start))
     return {str(i + start): i for i in range(len(classes))}
 
 
@@ -163,7 +163,7 @@ def read_table(path: Path, reading: Reading | None = None) -> LabelledTable:
             beside = {column: set() for column in columns if len(columns) > 1}
             if is_header:
                 if beside and TEXTS.isdisjoint(cells[column].strip().casefold() for column in columns):
-                    said = english("the columns {joined} make up the text; to read only one, name it `text`")
+                    said = Message("the columns {joined} make up the text; to read only one, name it `text`")
                     notes = (said.format(joined=", ".join(heads[column] for column in columns)),)
                 continue
         if len(cells) != len(heads):
@@ -206,7 +206,9 @@ def _split_rows(rows: TextClassRows, validation: float, test: float, where: str)
     held_out, tested = max(1, round(len(order) * validation)), max(1, round(len(order) * test)) if test else 0
     if held_out + tested >= len(order):
         raise InputError(
-            tr("{where}: {n:,} distinct texts are too few to hold some out for validation", where=where, n=len(order))
+            Message(
+                "{where}: {n:,} distinct texts are too few to hold some out for validation", where=where, n=len(order)
+            )
         )
     place = dict.fromkeys(order[:held_out], "validation") | dict.fromkeys(order[held_out : held_out + tested], "test")
     parts: dict[str, TextClassRows] = {}
@@ -218,7 +220,7 @@ def _split_rows(rows: TextClassRows, validation: float, test: float, where: str)
 def _sorted_classes(parts: Mapping[str, TextClassRows], where: str) -> list[str]:
     found = {label for _, label in parts["train"]}
     if not 2 <= len(found) <= MAX_CLASSES:
-        problem = tr(
+        problem = Message(
             "{where}: {n:,} different classes in the training rows; there must be 2 to {most:,}",
             where=where,
             n=len(found),
@@ -227,7 +229,7 @@ def _sorted_classes(parts: Mapping[str, TextClassRows], where: str) -> list[str]
         raise InputError(problem)
     for split, rows in parts.items():
         if unknown := sorted({label for _, label in rows} - found):
-            problem = tr(
+            problem = Message(
                 "{where}: class '{unknown}' appears in the {split} rows but not in training",
                 where=where,
                 unknown=unknown[0][:40],
@@ -248,11 +250,11 @@ def _class_names(classes: Sequence[str], home: Path, reading: Reading) -> tuple[
     numbers = [int(label) for label in classes]
     start = 0 if reading.version > FIRST and 0 in numbers else 1
     if not start:
-        reading.add_note(english("the rows count classes from 0, so the first line of classes.txt names class 0"))
+        reading.add_note(Message("the rows count classes from 0, so the first line of classes.txt names class 0"))
     last = len(names) - 1 + start
     outside = next((number for number in numbers if not start <= number <= last), None)
     if outside is not None:
-        problem = tr(
+        problem = Message(
             "{file}: {n} names, for classes {start} to {last}, but the rows contain class {outside}",
             file=str(file)[:200],
             n=len(names),

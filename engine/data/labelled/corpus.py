@@ -8,7 +8,6 @@ from statistics import fmean
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.base.recorded_text import told
 from engine.config.sections import DataConfig
 from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, format_counts
 from engine.data.framing import sha256_of_texts
@@ -106,7 +105,7 @@ class LabelledCorpus(Corpus):
             ),
             *self.hash_licence_note_lines(licence),
             *overlap_lines,
-            *((f"⚠ {tr('shortcut')}", told(one.why)) for one in found if one.verdict != OK),
+            *((f"⚠ {tr('shortcut')}", tr(one.why)) for one in found if one.verdict != OK),
         ]
         examples = ["", *(clean_line(f"{text[:MAX_EXAMPLE_LENGTH]}  →  {name}") for text, name in shown)]
         return Description(record, lines, examples)

@@ -1,7 +1,7 @@
 """The kind of labelled texts, and the loader of the generated ones; AG News is laid out as one's own files."""
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
 from engine.data.labelled.by_path import accepts_path, load_path
@@ -19,7 +19,7 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
     names = tuple(bulletins.CLASSES)
     missing = set(names) - {item.label for item in parts["train"]}
     if missing:
-        problem = tr(
+        problem = Message(
             "data.corpus_size = {size}: too few for all {n} classes to occur in training; 200 is enough",
             size=len(items),
             n=len(names),

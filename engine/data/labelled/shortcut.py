@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.base.clean import clean_line
-from engine.base.language import english
+from engine.base.language import Message
 from engine.data.synthetic.draws import Draws
 from engine.runs.verdict import OK, SUSPICIOUS, Verdict
 
@@ -30,10 +30,10 @@ class Shortcut:
     def verdict(self) -> Verdict:
         """Return whether one word per class classifies nearly every text: the texts may then contain their class."""
         if self.share < SUSPICIOUS_SHARE:
-            return Verdict("shortcut", "before", 0, OK, self.share, english("no word per class gives the classes away"))
+            return Verdict("shortcut", "before", 0, OK, self.share, Message("no word per class gives the classes away"))
         words = [f"'{word}' → '{name}'" for word, name in self.words[:N_SHOWN_WORDS]]
         words += ["…"] * (len(self.words) > N_SHOWN_WORDS)
-        why = english(
+        why = Message(
             "one word per class is enough to classify {share:.1%} of the texts ({words}; any other text → '{other}'): "
             "if the texts contain their class, the score only measures whether the model finds it",
             share=self.share,

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.errors import InputError, invalid_path_error, join_and
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import SPLIT_ALIASES, path_exists
@@ -38,7 +38,9 @@ NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml",
 def read_aligned(source: Path, target: Path, reading: Reading | None = None) -> Pairs:
     """Return the pairs of two aligned files; `InputError` for an empty line in either."""
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
-        raise InputError(tr("{source}: given for both sides; one side must be the file of translations", source=source))
+        raise InputError(
+            Message("{source}: given for both sides; one side must be the file of translations", source=source)
+        )
     ones, others = (read_lines(file, reading) for file in (source, target))
     rows = align_lines(ones, others)
     for number, (one, other) in enumerate(rows, start=1):
@@ -63,7 +65,7 @@ def align_lines(source: NumberedLines, target: NumberedLines) -> list[tuple[str,
     if len(sources) != len(targets):
         raise uneven_error(source, target, len(sources), len(targets))
     if sources == targets:
-        problem = tr(
+        problem = Message(
             "{where} and {where2} contain the same text; one should be the translation",
             where=source.where,
             where2=target.where,
@@ -79,7 +81,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
     if len(names) < 2 or not all(names):
-        problem = tr(
+        problem = Message(
             "corpus '{corpus}': # must be followed by two or more columns or languages, as in {base}#en,de",
             corpus=corpus[:200],
             base=base[:80],
@@ -87,7 +89,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
         raise InputError(problem)
     again = next((name for name in names if names.count(name) > 1), None)
     if again is not None and len(names) > 2:
-        raise InputError(tr("corpus '{corpus}': '{name}' is chosen twice", corpus=corpus[:200], name=again[:40]))
+        raise InputError(Message("corpus '{corpus}': '{name}' is chosen twice", corpus=corpus[:200], name=again[:40]))
     return base, tuple(names)
 
 
@@ -158,11 +160,15 @@ def _read_corpus(base: str, chosen: tuple[str, ...] | None, reading: Reading) ->
 def _read_two_files(base: str, chosen: tuple[str, ...] | None, reading: Reading) -> ParallelCorpus:
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
-        problem = tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
+        problem = Message(
+            "corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200]
+        )
         raise InputError(problem)
     if chosen is not None:
         raise InputError(
-            tr("corpus '{base}': # selects columns of a table, but these two files have no columns", base=base[:200])
+            Message(
+                "corpus '{base}': # selects columns of a table, but these two files have no columns", base=base[:200]
+            )
         )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     languages = tuple(name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
@@ -180,14 +186,14 @@ def _read_folder(
         languages = {one for stem, one in files if stem in SPLIT_ALIASES["train"]}
         found = sorted(languages, key=lambda one: (one != "en", one))
         if not found:
-            problem = tr(
+            problem = Message(
                 "{folder}: train.XX and train.YY are needed, where XX and YY are the languages; {has}",
                 folder=folder,
                 has=has,
             )
             raise InputError(problem)
         if len(found) == 1:
-            problem = tr(
+            problem = Message(
                 "{folder}: found train.{found} but no translation of it, such as train.{other}",
                 folder=folder,
                 found=found[0],
@@ -195,7 +201,7 @@ def _read_folder(
             )
             raise InputError(problem)
         if len(found) > 2:
-            problem = tr(
+            problem = Message(
                 "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
                 "or a source and several targets",
                 folder=folder,
@@ -212,7 +218,7 @@ def _read_folder(
             continue
         missing = [one for one in chosen if (stem, one) not in files]
         if missing:
-            problem = tr(
+            problem = Message(
                 "{folder}: no {stem}.{missing} to go with {stem}.*; both languages are needed",
                 folder=folder,
                 stem=stem,
@@ -227,7 +233,7 @@ def _read_folder(
             pairs = (complete_pairs(align_lines(source, target))[0] for target in targets)
             splits[split] = interleave_targets(dict(zip(chosen[1:], pairs, strict=True)))
     if "train" not in splits:
-        problem = tr(
+        problem = Message(
             "{folder}: no train.{chosen} and train.{chosen2} found; {has}",
             folder=folder,
             chosen=chosen[0],

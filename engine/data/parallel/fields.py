@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from engine.base.errors import InputError
-from engine.base.language import tr, trn
+from engine.base.language import Message, trn
 from engine.data.parallel.pairs import Pairs, complete_pairs
 from engine.data.tables import read_columns, table_suffix
 from engine.data.text_files import Reading
@@ -38,7 +38,7 @@ def read_fields(
 
 def _read_pairs(files: Iterable[Path], fields: Sequence[str], most: int | None, reading: Reading) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
-        raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
+        raise InputError(Message("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
     rows = chain.from_iterable(read_columns(file, fields, reading) for file in files)
     lines = ([" ".join(cell.split()) for cell in cells] for _, cells in rows)
     return complete_pairs(((source, target) for source, target in lines), most)

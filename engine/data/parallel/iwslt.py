@@ -7,7 +7,7 @@ import re
 from xml.parsers import expat
 
 from engine.base.errors import InputError, join_and
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.parallel.lines import NumberedLines, trim_both, uneven_error
 from engine.data.parallel.pairs import Pairs, complete_pairs
 
@@ -37,7 +37,9 @@ def parse_tagged(source: NumberedLines, target: NumberedLines) -> tuple[Pairs, i
         raise uneven_error(source, target, len(ones), len(others))
     pairs, left_out = complete_pairs(rows)
     if not len(pairs):
-        raise InputError(tr("{where}: found tags but no sentences; is this the training text?", where=source.where))
+        raise InputError(
+            Message("{where}: found tags but no sentences; is this the training text?", where=source.where)
+        )
     return pairs, left_out
 
 
@@ -48,7 +50,7 @@ def parse_xml_pair(source: tuple[str, str], target: tuple[str, str]) -> Pairs:
     for (here, where), (there, other) in (both, both[::-1]):
         alone = next((ids for ids in here if ids not in there), None)
         if alone is not None:
-            problem = tr(
+            problem = Message(
                 "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one (sentences: "
                 "{n:,} and {n2:,}); are the files from the same set?",
                 other=other,
@@ -81,7 +83,7 @@ def parse_segments(text: str, where: str) -> dict[SegmentId, str]:
     parser.buffer_text = True
 
     def refused(wrong: str) -> InputError:
-        problem = tr(
+        problem = Message(
             "{where}: line {current_line_number}: {wrong}",
             where=where,
             current_line_number=parser.CurrentLineNumber,
@@ -138,5 +140,5 @@ def parse_segments(text: str, where: str) -> dict[SegmentId, str]:
         )
         raise InputError(problem) from None
     if not found:
-        raise InputError(tr("{where}: no <seg id=…> sentences found; is this an IWSLT set?", where=where))
+        raise InputError(Message("{where}: no <seg id=…> sentences found; is this an IWSLT set?", where=where))
     return found

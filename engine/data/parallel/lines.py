@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 
 from engine.base.errors import InputError, reason
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import open_regular_file
 from engine.data.text_files import (
     Reading,
@@ -59,7 +59,7 @@ def trim_both(source: NumberedLines, target: NumberedLines) -> tuple[list[str], 
 def uneven_error(source: NumberedLines, target: NumberedLines, sources: int, targets: int) -> InputError:
     """Return the error for files of unequal length: which ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
-    problem = tr(
+    problem = Message(
         "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line "
         "{last:,}, but {long} goes on to line {most:,}; every line needs a translation",
         where=source.where,
@@ -92,21 +92,25 @@ def read_member(archive: Path, name: str) -> tuple[str, str]:
         with open_regular_file(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
-                problem = tr("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
+                problem = Message("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
                 raise InputError(problem)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
                 raise InputError(
-                    tr("{where}: compressed with an unsupported method; unpack it next to the archive", where=where)
+                    Message(
+                        "{where}: compressed with an unsupported method; unpack it next to the archive", where=where
+                    )
                 )
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
                 blocks = limit_unpacking(file, os.fstat(packed.fileno()).st_size, where)
                 return "".join(_limit(decode(blocks, PurePath(where)), where)), where
     except DAMAGED_ZIP as error:
         raise InputError(
-            tr("{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error)
+            Message(
+                "{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error
+            )
         ) from None
     except OSError as error:
-        raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
+        raise InputError(Message("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
 def _limit(pieces: Iterable[str], where: str) -> Iterator[str]:
@@ -115,7 +119,9 @@ def _limit(pieces: Iterable[str], where: str) -> Iterator[str]:
     for piece in pieces:
         size += len(piece)
         if size > MAX_CHARACTERS:
-            problem = tr("{where}: larger than {most:,} characters; use part of it", where=where, most=MAX_CHARACTERS)
+            problem = Message(
+                "{where}: larger than {most:,} characters; use part of it", where=where, most=MAX_CHARACTERS
+            )
             raise InputError(problem)
         yield piece
 
@@ -133,7 +139,7 @@ def collect_lines(pieces: Iterable[str], where: str, most: int | None = None) ->
             )
             raise found.error_at(len(found.lines), problem)
     if not any(map(str.strip, found.lines)):
-        raise InputError(tr("{where}: this file is empty; it needs one sentence per line", where=where))
+        raise InputError(Message("{where}: this file is empty; it needs one sentence per line", where=where))
     return found
 
 

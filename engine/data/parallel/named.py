@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.base.errors import InputError, join_and
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import (
@@ -49,7 +49,7 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         by_target = {one: Pairs(sources, tuple(pair.translation(one) for pair in found)) for one in targets}
         splits[name] = by_target[targets[0]] if len(targets) == 1 else interleave_targets(by_target)
     if not all(splits.values()):
-        problem = tr(
+        problem = Message(
             "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 is enough",
             corpus_size=data.corpus_size,
         )
@@ -94,7 +94,7 @@ def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> Parallel
     missing = [split for split in ("train", "validation") if split not in splits]
     if missing:
         first = join_and(GIGAWORD[missing[0]][0])
-        raise InputError(tr("{place}: {files} are missing", place=str(place)[:200], files=first))
+        raise InputError(Message("{place}: {files} are missing", place=str(place)[:200], files=first))
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, left_out_note(left_out))
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.sections import DataConfig
 from engine.data.corpus import Corpus, CorpusPreview, Description, VocabularySizes, direction, format_counts
 from engine.data.framing import fold_case_and_spaces, sha256_of_texts
@@ -128,22 +127,22 @@ def pair_statistics(pairs: Pairs) -> PairStatistics:
 
 # Field, the share at which to warn, and the warning.
 WARNINGS: tuple[tuple[str, float, str], ...] = (
-    ("duplicates", 0.10, english("{split}: {share:.1%} of the pairs are duplicates of others")),
-    ("copies", 0.02, english("{split}: {share:.1%} of the pairs have a target identical to the source")),
+    ("duplicates", 0.10, Message("{split}: {share:.1%} of the pairs are duplicates of others")),
+    ("copies", 0.02, Message("{split}: {share:.1%} of the pairs have a target identical to the source")),
     (
         "outliers",
         0.01,
-        english("{split}: {share:.1%} of the pairs have sides of very different lengths: are the files aligned?"),
+        Message("{split}: {share:.1%} of the pairs have sides of very different lengths: are the files aligned?"),
     ),
-    ("longer", 0.01, english("{split}: {share:.1%} of the pairs have a side longer than {limit} words")),
+    ("longer", 0.01, Message("{split}: {share:.1%} of the pairs have a side longer than {limit} words")),
 )
 FEW = 100  # pairs; a score on fewer means little
 
 
 def pair_warnings(split: str, numbers: PairStatistics) -> list[str]:
-    lines = []
+    lines: list[str] = []
     if split != "train" and numbers.pairs < FEW:
-        few = english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
+        few = Message("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
         lines.append(few)
     for name, share, text in WARNINGS:
         value = getattr(numbers, name)
@@ -223,7 +222,7 @@ class ParallelCorpus(Corpus):
             (tr("targets"), lengths(train.target_mean, train.target_longest, targets)),
             *self.hash_licence_note_lines(licence),
             *overlap_lines,
-            *(("⚠", told(line)) for line in warned),
+            *(("⚠", tr(line)) for line in warned),
         ]
         most = MAX_EXAMPLE_LENGTH
         shown = [f"\n{clean_line(source[:most])}\n  {clean_line(target[:most])}" for source, target in examples]
@@ -289,7 +288,7 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
     taken["train"] = rest
     for name, places in taken.items():
         if not places:
-            problem = tr(
+            problem = Message(
                 "{where}: its {n:,} pairs form {n2:,} groups that share no sentence, which "
                 "leaves nothing for {name}; use more pairs, or separate files for each split",
                 where=where,

@@ -28,7 +28,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.data.synthetic import grammar
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice, GeneratedText, GrammarWriter, TextProbe
@@ -114,14 +114,14 @@ COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)
 BIND_EDGES = (10, 25, 50, 100, 150, 200, 250, 300, 400, 800)
 PROBES = (
     TextProbe(
-        "recall", english("who is speaking: the name in the exit line"), ANY_NAME, SPEAKER_SHORTCUT, RECALL_EDGES
+        "recall", Message("who is speaking: the name in the exit line"), ANY_NAME, SPEAKER_SHORTCUT, RECALL_EDGES
     ),
     TextProbe(
-        "rhyme", english("the rhyme: the vowel that ends a couplet"), 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES
+        "rhyme", Message("the rhyme: the vowel that ends a couplet"), 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES
     ),
-    TextProbe("bracket", english("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
-    TextProbe("counter", english("the number after the previous speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
-    TextProbe("bind", english("whose sign this is: the name after it"), ANY_NAME, SPEAKER_SHORTCUT, BIND_EDGES),
+    TextProbe("bracket", Message("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
+    TextProbe("counter", Message("the number after the previous speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    TextProbe("bind", Message("whose sign this is: the name after it"), ANY_NAME, SPEAKER_SHORTCUT, BIND_EDGES),
 )
 
 

@@ -16,7 +16,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.cache import cached_numbers
 from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import sha256_of_texts
@@ -102,7 +102,7 @@ class BpeTokenizer(Tokenizer):
         surrogate in one.
         """
         if not BYTES < size <= MAX_VOCABULARY:
-            problem = tr(
+            problem = Message(
                 "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
                 size=size,
                 bytes=BYTES,
@@ -133,7 +133,7 @@ class BpeTokenizer(Tokenizer):
 
         learner.train_from_iterator(chunks(), trainer)
         if not seen:
-            raise InputError(tr("there is no text to train a BPE tokenizer on"))
+            raise InputError(Message("there is no text to train a BPE tokenizer on"))
         # The library names tokens by characters; ours are pairs of ids.
         ids = {sign: byte for byte, sign in enumerate(SIGNS)}
         merges = []
@@ -220,7 +220,7 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             found = tr("U+{ord:04X} at character {start}", ord=ord(text[error.start]), start=error.start + 1)
-            raise InputError(tr("a lone surrogate ({found}) is not text; use UTF-8 text", found=found)) from None
+            raise InputError(Message("a lone surrogate ({found}) is not text; use UTF-8 text", found=found)) from None
 
 
 def cached_bpe(texts: Sequence[str], size: int) -> BpeTokenizer:

@@ -8,7 +8,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError, comma_separated
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 
 PIECE = 1_000_000  # characters encoded at once
@@ -23,7 +23,7 @@ class CharacterTokenizer(Tokenizer):
         self.characters = tuple(characters)
         self._codes = np.array([ord(c) for c in self.characters], dtype=np.uint32)
         if len(self.characters) == 0 or np.any(np.diff(self._codes.astype(np.int64)) <= 0):
-            raise InputError(tr("tokenizer: characters must be distinct and in code-point order"))
+            raise InputError(Message("tokenizer: characters must be distinct and in code-point order"))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> "CharacterTokenizer":
@@ -53,7 +53,7 @@ class CharacterTokenizer(Tokenizer):
                 named = comma_separated(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
                 more = tr(" and {n} more", n=len(distinct) - 5) if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
-                problem = tr(
+                problem = Message(
                     "this model has never seen {named}{more}; it knows {vocab_size} characters: {sample}",
                     named=named,
                     more=more,

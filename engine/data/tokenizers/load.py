@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import InputError, damage_description, join_or
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import read_regular_file
 from engine.data.corpus import END_OF_TEXT
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
@@ -111,7 +111,9 @@ def read_any_tokenizer(place: Path) -> Tokenizer:
         path = next((place / name for name in names if (place / name).is_file()), place / names[0])
     found = _read(path, _parse_merges if path.name in MERGES else _parse_any_json)
     if found.is_pair:
-        raise InputError(tr("{path}: this file has a tokenizer for each side; plain text needs just one", path=path))
+        raise InputError(
+            Message("{path}: this file has a tokenizer for each side; plain text needs just one", path=path)
+        )
     return found.target
 
 
@@ -153,18 +155,18 @@ def _read(path: Path, parser: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
         text = raw.decode("utf-8")
         return parser(text if path.name in MERGES else json.loads(text))
     except (AttributeError, KeyError, TypeError) as error:
-        problem = tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
+        problem = Message("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damage_description(error))
         raise InputError(problem) from None
     except (OSError, ValueError, RecursionError, InputError) as error:
-        raise InputError(tr("{path}: cannot read this tokenizer: {error}", path=path, error=error)) from None
+        raise InputError(Message("{path}: cannot read this tokenizer: {error}", path=path, error=error)) from None
 
 
 def describe(tokenizer: AnyTokenizer) -> str:
     """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
     if tokenizer.is_pair:
         if tokenizer.shared:
-            return english("{described} for both sides", described=describe(tokenizer.target))
-        return english(
+            return Message("{described} for both sides", described=describe(tokenizer.target))
+        return Message(
             "{described} for sources, {described2} for targets",
             described=describe(tokenizer.source),
             described2=describe(tokenizer.target),
@@ -172,7 +174,7 @@ def describe(tokenizer: AnyTokenizer) -> str:
     tags = len(tokenizer.target.tags)
     if tags:
         plain = tokenizer.target.untagged
-        return english("{described} and {tags} tags", described=describe(plain), tags=tags)
+        return Message("{described} and {tags} tags", described=describe(plain), tags=tags)
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 
@@ -181,21 +183,21 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
-        return english("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
+        return Message("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
     if one.is_pair:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
         return next(
-            english("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
+            Message("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
         )
     sizes = ""
     if one.vocab_size != other.vocab_size:
-        sizes = english("{described} vs {described2}; ", described=describe(one), described2=describe(other))
+        sizes = Message("{described} vs {described2}; ", described=describe(one), described2=describe(other))
     both = min(one.vocab_size, other.vocab_size)
     for token in range(both):
         a, b = _token_text(one.target, token), _token_text(other.target, token)
         if a != b:
-            return english("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
-    return english("{sizes}the first {both:,} tokens are the same", sizes=sizes, both=both)
+            return Message("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
+    return Message("{sizes}the first {both:,} tokens are the same", sizes=sizes, both=both)
 
 
 def _token_text(tokenizer: Tokenizer, token: int) -> str:

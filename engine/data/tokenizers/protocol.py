@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 
 SCHEMA = 1  # of tokenizer.json
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
@@ -103,7 +103,9 @@ class Tokenizer(AnyTokenizer):
     def add_language_tags(self, texts: Sequence[str], language: str = "") -> list[str]:
         """Return typed texts as sources that say which language to translate them to, if there is a choice."""
         if language:
-            problem = tr("this model translates into only one language; leave out '{language}'", language=language[:20])
+            problem = Message(
+                "this model translates into only one language; leave out '{language}'", language=language[:20]
+            )
             raise InputError(problem)
         return list(texts)
 

@@ -12,7 +12,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
 
 TAG = re.compile(r"<([\w-]{1,20})> ")
@@ -40,7 +40,7 @@ class TaggedTokenizer(Tokenizer):
     def __init__(self, plain: Tokenizer, tags: Sequence[str]) -> None:
         self.plain, self.tags = plain, tuple(tags)
         if len(set(self.tags)) < len(self.tags) or not all(TAG.fullmatch(add_tag("", tag)) for tag in self.tags):
-            raise InputError(tr("tokenizer: tags must be distinct language names"))
+            raise InputError(Message("tokenizer: tags must be distinct language names"))
         self._ids = {tag: plain.vocab_size + number for number, tag in enumerate(self.tags)}
 
     @property
@@ -76,7 +76,7 @@ class TaggedTokenizer(Tokenizer):
         """Return texts with a tag each: their own, or else this language's, or else the first."""
         language = language or self.tags[0]
         if language not in self.tags:
-            problem = tr(
+            problem = Message(
                 "this model does not translate into '{language}'; choose {known}",
                 language=language[:20],
                 known=join_or(self.tags),

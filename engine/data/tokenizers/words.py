@@ -19,7 +19,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.base.errors import InputError, comma_separated, did_you_mean
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 
 # A word (well-known and don't are one each), a mark, or white space.
@@ -72,7 +72,9 @@ class WordTokenizer(Tokenizer):
         self._ids = {word: token for token, word in enumerate(self.words)}
         for word in self.words:
             if not self._is_token(word):
-                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
+                raise InputError(
+                    Message("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40])
+                )
         if wrong := self._order_error():
             raise InputError(wrong)
 
@@ -120,7 +122,7 @@ class WordTokenizer(Tokenizer):
         more = tr(" and {n} more", n=len(unknown) - N_NAMED_WORDS) if len(unknown) > N_NAMED_WORDS else ""
         hint = did_you_mean(unknown[0][:40], self.words) if not is_gap(unknown[0]) else ""
         never = tr("this model has never seen {shown}{more}", shown=comma_separated(shown), more=more)
-        problem = tr(
+        problem = Message(
             "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
             never=never,
             vocab_size=self.vocab_size,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.config.visibility import Visibility
 from engine.data.loader import TextBatches, training_batches
@@ -146,7 +146,7 @@ def trainer_overhead(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         with TemporaryDirectory(prefix="tui-transformer-bench-") as folder:
             ready = assemble(config, runs_dir=Path(folder), device=str(spec.device))
             ready.trainer.begin()
-            speeds = spec.time({english("trainer"): piece(ready.trainer.advance), english("bare loop"): piece(bare)})
+            speeds = spec.time({Message("trainer"): piece(ready.trainer.advance), Message("bare loop"): piece(bare)})
             ready.trainer.writer.close("stopped")
         yield CaseResult("trainer", precision, "steps/s", speeds)
 
@@ -176,7 +176,7 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         return work
 
     contenders = {OURS: ours} | {name: theirs(name) for name in spec.peers}
-    setting = english("fp32, {batch} windows at once", batch=batch)
+    setting = Message("fp32, {batch} windows at once", batch=batch)
     yield CaseResult("evaluation", setting, "tokens/s", spec.time(contenders))
 
 
@@ -191,7 +191,7 @@ def sampling(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
         contenders = {OURS: _our_sampling(Predictor(model), config, start)}
         contenders |= {name: _peer_sampling(name, config, start) for name in spec.peers if name in WRITERS}
-        yield CaseResult("sampling", english("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
+        yield CaseResult("sampling", Message("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
 
 
 def _our_sampling(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
@@ -221,7 +221,7 @@ def attention(spec: BenchmarkSpec) -> Iterator[CaseResult]:
         kinds: dict[str, Callable[[], Tensor]] = {
             "full": partial(softmax_attention, full, v, "sdpa"),
             "window 16": partial(softmax_attention, window, v, "banded"),
-            english("window 16, dense mask"): partial(softmax_attention, window, v, "sdpa"),
+            Message("window 16, dense mask"): partial(softmax_attention, window, v, "sdpa"),
             "linear": partial(linear_attention, q, k, v, at, nothing, causal=True),
         }
 
@@ -234,9 +234,9 @@ def attention(spec: BenchmarkSpec) -> Iterator[CaseResult]:
 
 
 CASES: dict[str, Callable[[BenchmarkSpec], Iterator[CaseResult]]] = {
-    english("training"): training,
+    Message("training"): training,
     "trainer": trainer_overhead,
-    english("evaluation"): evaluation,
-    english("sampling"): sampling,
-    english("attention"): attention,
+    Message("evaluation"): evaluation,
+    Message("sampling"): sampling,
+    Message("attention"): attention,
 }

@@ -9,7 +9,6 @@ from functools import partial
 import torch
 
 from engine.base.language import tr
-from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.proofs.bench.memory import measure_added_peak_bytes
 
@@ -45,7 +44,7 @@ def time_interleaved(
     found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
     for name, work in contenders.items():
-        report(tr("warming up {contender}", contender=told(name)))
+        report(tr("warming up {contender}", contender=tr(name)))
         if device.type == "cuda":  # include the warm-up: recorded steps allocate on their first calls only
             memory[name] = measure_added_peak_bytes(partial(_twice, work), device)
         else:
@@ -54,7 +53,7 @@ def time_interleaved(
     order = list(contenders)
     for i in range(rounds):
         for name in [*order[i % len(order) :], *order[: i % len(order)]]:
-            report(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=told(name)))
+            report(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=tr(name)))
             synchronize(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.config.schema import RunConfig
 from engine.data.loader import BatchStream
 from engine.model.numerics import autocast
@@ -135,10 +135,10 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 
 def require_peer(name: str) -> None:
     if name not in PEERS:
-        text = tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=join_or(PEERS))
+        text = Message("--{option} '{name}': must be {known}", option="against", name=name[:40], known=join_or(PEERS))
         raise InputError(text)
     if importlib.util.find_spec(PEERS[name][0]) is None:
-        raise InputError(tr("--against {name}: not installed; pip install 'tui-transformer[bench]'", name=name))
+        raise InputError(Message("--against {name}: not installed; pip install 'tui-transformer[bench]'", name=name))
 
 
 def installed_peers() -> tuple[str, ...]:

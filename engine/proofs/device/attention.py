@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.model import PARTS, ModelConfig, active_parts
 from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.config.visibility import Visibility, self_attention
@@ -27,7 +27,7 @@ DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 def attention_proofs() -> list[Proof]:
     return [
-        Proof(english("attention, {name}", name=name), "attention", partial(compare_backends, name), seconds=1.5)
+        Proof(Message("attention, {name}", name=name), "attention", partial(compare_backends, name), seconds=1.5)
         for name in POSITIONS
     ]
 
@@ -94,7 +94,7 @@ def compare_backends(position: str, context: Context) -> ProofResult:
                 worst[dtype], tried = max(worst[dtype], error), tried + 1
                 if not error <= allowed:
                     name = DTYPE_NAMES[dtype]
-                    text = english(
+                    text = Message(
                         "{backend} for {case} in {precision} has a relative error of {error:.2g}",
                         backend=backend,
                         case=case.name,
@@ -102,7 +102,7 @@ def compare_backends(position: str, context: Context) -> ProofResult:
                         error=error,
                     )
                     wrong.append(text)
-    said = english("every applicable backend matches the reference's values and gradients")
+    said = Message("every applicable backend matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return passed_if(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 

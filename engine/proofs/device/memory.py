@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -25,10 +25,10 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
-    said, group = english("memory estimate, {name}"), english("memory estimates")
+    said, group = Message("memory estimate, {name}"), Message("memory estimates")
     return [
-        Proof(english("out of memory (simulated), handled by auto_batch"), "memory", simulated_oom, seconds=4.0),
-        Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", real_oom, seconds=8.0),
+        Proof(Message("out of memory (simulated), handled by auto_batch"), "memory", simulated_oom, seconds=4.0),
+        Proof(Message("out of memory (limited allocator), handled by auto_batch"), "memory", real_oom, seconds=8.0),
         *(Proof(said.format(name=one), group, partial(memory_estimate, one), 8.0, 180.0) for one in ESTIMATED),
     ]
 
@@ -48,7 +48,7 @@ def simulated_oom(context: Context) -> ProofResult:
     ready.trainer.model.register_forward_pre_hook(crowded)
     refused = ready.trainer.run()
     if refused.state != "failed" or "auto_batch=true" not in refused.reason:
-        text = english("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
+        text = Message("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
         return failed(text)
     cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
     losses = [
@@ -56,20 +56,20 @@ def simulated_oom(context: Context) -> ProofResult:
         for run in (whole, pieces)
     ]
     apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
-    right = english(
+    right = Message(
         "{windows} windows give the same losses whole or in {cut} pieces; without auto_batch, the error says what to "
         "do",
         windows=WINDOWS,
         cut=cut,
     )
-    wrong = english("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
+    wrong = Message("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
     return passed_if(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
 
 
 def real_oom(context: Context) -> ProofResult:
     """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
     if not context.on_cuda:
-        return skipped(english("only CUDA's allocator can be limited"))
+        return skipped(Message("only CUDA's allocator can be limited"))
     device = torch.device(context.device)
     tables = presets.resolve(presets.find("baseline")).dump()
     tables["train"] |= {"steps": 2, "auto_batch": True, "precision": "fp32"}
@@ -97,8 +97,8 @@ def real_oom(context: Context) -> ProofResult:
         torch.cuda.empty_cache()
     cut = ready.trainer.state.pieces
     ready.trainer.writer.close("stopped")
-    right = english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut)
-    wrong = english("the step was never cut into pieces")
+    right = Message("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut)
+    wrong = Message("the step was never cut into pieces")
     return passed_if(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
 
@@ -108,14 +108,14 @@ def memory_estimate(name: str, context: Context) -> ProofResult:
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = measure_training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
     if peak.measured is None or peak.estimate_over_measured is None:
-        return skipped(english("the peak cannot be measured on this system"))
+        return skipped(Message("the peak cannot be measured on this system"))
     figures: dict[str, Figure] = {"estimate_bytes": peak.estimate, "measured_bytes": peak.measured}
     figures["estimate_over_measured"] = round(peak.estimate_over_measured, 3)
-    said = english(
+    said = Message(
         "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",
         estimate=peak.estimate / 2**20,
         measured=peak.measured / 2**20,
         ratio=peak.estimate_over_measured,
     )
-    text = english("{said}, off by more than {near:.0%}", said=said, near=NEAR)
+    text = Message("{said}, off by more than {near:.0%}", said=said, near=NEAR)
     return passed_if(abs(peak.estimate_over_measured - 1.0) <= NEAR, said, text, **figures)

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.evaluation.checks import randomize_weights
@@ -35,7 +35,7 @@ READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read o
 def preset_proofs() -> list[Proof]:
     names = (preset.name for preset in presets.list_presets())
     return [
-        Proof(english("preset {name}", name=name), "presets", partial(miniature_preset, name), seconds=1.2)
+        Proof(Message("preset {name}", name=name), "presets", partial(miniature_preset, name), seconds=1.2)
         for name in names
     ]
 
@@ -50,14 +50,14 @@ def miniature_preset(name: str, context: Context, steps: int = STEPS) -> ProofRe
     config = task.resolve_config(config, f"preset '{name}'", THREADS)
     expected = _first_step(config, task, "fp32", torch.device("cpu"))
     figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
-    parts = english("loss"), english("gradient")
+    parts = Message("loss"), Message("gradient")
     wrong = []
     for precision, allowed in FIRST_STEP.items():
         found = _first_step(config, task, precision, device)
         for what, one, other, limit in zip(parts, found, expected, allowed, strict=True):
             figures[f"first_{what}_difference_{precision}"] = apart = abs(one - other) / abs(other)
             if not apart <= limit:
-                text = english(
+                text = Message(
                     "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
                     what=what,
                     precision=precision,
@@ -77,16 +77,16 @@ def miniature_preset(name: str, context: Context, steps: int = STEPS) -> ProofRe
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            text = english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
+            text = Message("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
             wrong.append(text)
     leak = run_leak_probe(config, model, batches, when="after", step=steps)
     intended = OK if config.task.copy_leak(config) is None else LEAK
     if leak.verdict != intended:
-        text = english(
+        text = Message(
             "leak probe: {verdict} instead of {intended}: {why}", verdict=leak.verdict, intended=intended, why=leak.why
         )
         wrong.append(text)
-    said = english(
+    said = Message(
         "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
         "leaks only where intended",
         steps=steps,

@@ -18,7 +18,7 @@ import psutil
 
 from engine.base.command_line import current_command_line
 from engine.base.errors import write_error
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.release import release_facts
 from engine.proofs.device.result import THREADS, Context, Proof, ProofResult
 from engine.proofs.device.worker import TimedOut, Worker, WorkerDied, WorkerError
@@ -109,19 +109,19 @@ def run_proofs(
 
 def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> ProofResult:
     if left < MIN_SECONDS:
-        text = english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
+        text = Message("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
         return ProofResult("skipped", text)
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_call_and_clean_up, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, ProofResult):
-            text = english("the proof returned {name} instead of a result", name=type(result).__name__)
+            text = Message("the proof returned {name} instead of a result", name=type(result).__name__)
             result = ProofResult("failed", text)
     except TimedOut as error:
-        result = ProofResult("failed", english("the proof hung: {error}", error=error))
+        result = ProofResult("failed", Message("the proof hung: {error}", error=error))
         if left < proof.limit:
-            text = english("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
+            text = Message("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
             result = ProofResult("skipped", text)
     except (WorkerError, WorkerDied) as error:
         result = ProofResult("failed", str(error))

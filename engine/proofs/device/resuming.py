@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if, skipped
@@ -31,9 +31,9 @@ CHILD = 100.0  # seconds for a call in another process
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
     named: dict[str, Callable[[str, Context], ProofResult]] = {
-        english("the same run twice, {precision}"): repeated_run,
-        english("resumed in the same process, {precision}"): partial(resumed_run, False),
-        english("resumed in another process, {precision}"): partial(resumed_run, True),
+        Message("the same run twice, {precision}"): repeated_run,
+        Message("resumed in the same process, {precision}"): partial(resumed_run, False),
+        Message("resumed in another process, {precision}"): partial(resumed_run, True),
     }
     return [
         *(
@@ -41,12 +41,12 @@ def resuming_proofs() -> list[Proof]:
             for precision in ("fp32", "bf16")
             for name, run in named.items()
         ),
-        Proof(english("saved on the device, loaded on the CPU, and back"), "resume", cross_device_resume, seconds=5.0),
+        Proof(Message("saved on the device, loaded on the CPU, and back"), "resume", cross_device_resume, seconds=5.0),
         *(
             Proof(name, "resume", partial(lost_device, really), 12.0, 240.0)
             for name, really in (
-                (english("device lost (simulated), then resumed"), False),
-                (english("device lost (kernel failure), then resumed"), True),
+                (Message("device lost (simulated), then resumed"), False),
+                (Message("device lost (kernel failure), then resumed"), True),
             )
         ),
     ]
@@ -60,7 +60,7 @@ class _StopAfter(Control):
     def poll(self) -> RunCommand | None:
         self._left -= 1
         if self._left == 0:
-            self.enqueue_command(RunCommand.STOP, english("stopped by a proof"))
+            self.enqueue_command(RunCommand.STOP, Message("stopped by a proof"))
         return super().poll()
 
 
@@ -116,12 +116,12 @@ def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
         weights = [checkpoint.load_tensors(folder / checkpoint.WEIGHTS) for folder in folders]
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
-    wrong = english(
+    wrong = Message(
         "not bit-identical: {differ} differ (relative difference in the weights: {apart:.2g})",
         differ=", ".join(differ),
         apart=apart,
     )
-    text = english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours))
+    text = Message("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours))
     return passed_if(not differ, text, wrong, weights_difference=apart)
 
 
@@ -129,7 +129,7 @@ def repeated_run(precision: str, context: Context) -> ProofResult:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
     one, other = (train_run(context, name, config) for name in ("one", "other"))
-    return _compare_runs(one, other, english("{steps} steps", steps=STEPS))
+    return _compare_runs(one, other, Message("{steps} steps", steps=STEPS))
 
 
 def resumed_run(elsewhere: bool, precision: str, context: Context) -> ProofResult:
@@ -140,7 +140,7 @@ def resumed_run(elsewhere: bool, precision: str, context: Context) -> ProofResul
             other.call(resume_to_end, stopped, context.device, limit=CHILD)
     else:
         _run_expecting_state(resume(stopped, device=context.device), "finished")
-    return _compare_runs(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
+    return _compare_runs(whole, stopped, Message("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
 
 
 def resume_to_end(run: Path, device: str) -> None:
@@ -155,10 +155,10 @@ def cross_device_resume(context: Context) -> ProofResult:
     _run_expecting_state(ready, "stopped")
     reader = RunReader(ready.path)
     weights = checkpoint.weights_of(ready.trainer.model)
-    wrong = []
+    wrong: list[str] = []
     for device in ("cpu", context.device):
         if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
-            text = english(
+            text = Message(
                 "weights saved on {saved_on} differ when loaded on {loaded_on}",
                 saved_on=context.device,
                 loaded_on=device,
@@ -170,7 +170,7 @@ def cross_device_resume(context: Context) -> ProofResult:
     back = resume(ready.path, device=context.device)
     wrong += _state_differences(on_cpu, back)
     _run_expecting_state(back, "finished")
-    said = english(
+    said = Message(
         "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
         device=context.device,
     )
@@ -184,7 +184,7 @@ def _state_differences(saved: ReadyRun, loaded: ReadyRun) -> list[str]:
         for ready in (saved, loaded)
     )
     device, device2 = saved.trainer.device, loaded.trainer.device
-    wrong = english("state saved on {device} differs when loaded on {device2}", device=device, device2=device2)
+    wrong = Message("state saved on {device} differs when loaded on {device2}", device=device, device2=device2)
     return [] if _equal(one, other) else [wrong]
 
 
@@ -198,7 +198,7 @@ def lost_device(really: bool, context: Context) -> ProofResult:
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
-        return skipped(english("only a CUDA kernel can fail like this"))
+        return skipped(Message("only a CUDA kernel can fail like this"))
     config = small_run()
     whole = train_run(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
@@ -207,12 +207,12 @@ def lost_device(really: bool, context: Context) -> ProofResult:
                 _train_until_failure, config, context.folder, context.device, really, limit=CHILD
             )
         except WorkerDied as error:
-            return failed(english("the training process died with its device: {error}", error=error))
+            return failed(Message("the training process died with its device: {error}", error=error))
     run = context.folder / "broken"
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
-    expected = english("step {saved} is the last one saved", saved=SAVED)
+    expected = Message("step {saved} is the last one saved", saved=SAVED)
     if state != "failed" or step != SAVED or expected not in reason:
-        text = english(
+        text = Message(
             "expected a failed run with its checkpoint at step {saved}, but the run's state is {state}: {reason}",
             state=state,
             saved=SAVED,
@@ -221,7 +221,7 @@ def lost_device(really: bool, context: Context) -> ProofResult:
         return failed(text, **figures)
     with Worker(context.folder / "log.txt") as fresh:
         fresh.call(resume_to_end, run, context.device, limit=CHILD)
-    text = english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
+    text = Message("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
     compared = _compare_runs(whole, run, text)
     return ProofResult(compared.status, compared.why, {**figures, **compared.figures})
 

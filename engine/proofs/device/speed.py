@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.config.schemes import POSITIONS
@@ -28,8 +28,8 @@ SECONDS, ROUNDS = 0.6, 3  # of each contender
 
 
 def speed_proofs() -> list[Proof]:
-    waiting = english("no wait for the device between log points, {precision}")
-    recorded, compiled = english("recorded steps, {precision}"), english("compiled steps, {precision}")
+    waiting = Message("no wait for the device between log points, {precision}")
+    recorded, compiled = Message("recorded steps, {precision}"), Message("compiled steps, {precision}")
     return [
         *(Proof(waiting.format(precision=p), "waiting", partial(no_host_sync, p)) for p in PRECISIONS),
         *(Proof(recorded.format(precision=p), "record", partial(recorded_steps, p)) for p in PRECISIONS),
@@ -40,11 +40,11 @@ def speed_proofs() -> list[Proof]:
 def why_no_compiler(context: Context) -> str:
     compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
     if not any(shutil.which(name) for name in compilers if name):
-        return english("torch.compile needs a C compiler, but there is none on PATH")
+        return Message("torch.compile needs a C compiler, but there is none on PATH")
     if context.on_cuda and importlib.util.find_spec("triton") is None:
-        return english("torch.compile needs triton on CUDA, but it is not installed")
+        return Message("torch.compile needs triton on CUDA, but it is not installed")
     if context.on_cuda and not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        return english("triton needs Python's headers, but they are not installed")
+        return Message("triton needs Python's headers, but they are not installed")
     return ""
 
 
@@ -61,13 +61,13 @@ def compiled_steps(precision: str, context: Context) -> ProofResult:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        text = english("compiled losses differ (relative error {apart:.2g})", apart=apart)
+        text = Message("compiled losses differ (relative error {apart:.2g})", apart=apart)
         return passed_if(False, "", text, **figures)
     contenders = {"compiled": step_callable(compiled, PARITY_STEPS), "plain": step_callable(uncompiled, PARITY_STEPS)}
     fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
-    text = english(
+    text = Message(
         "losses match after {compiling:.0f} s of compiling; {ratio:.2f} × as fast", compiling=compiling, ratio=ratio
     )
     return passed(text, **figures)
@@ -78,7 +78,7 @@ def recorded_steps(precision: str, context: Context) -> ProofResult:
     taken plainly once more; recorded and plain steps are timed.
     """
     if not context.on_cuda:
-        return skipped(english("steps can only be recorded on CUDA"))
+        return skipped(Message("steps can only be recorded on CUDA"))
     steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
     for name, stepper in steppers.items():
         make_repeatable(stepper.device)
@@ -90,11 +90,11 @@ def recorded_steps(precision: str, context: Context) -> ProofResult:
     fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     kept = steppers["recorded"].records_steps
-    wrong = english("plain steps are not repeatable") if not repeated else english("recorded and plain steps differ")
+    wrong = Message("plain steps are not repeatable") if not repeated else Message("recorded and plain steps differ")
     return passed_if(
         same and repeated and kept,
-        english("bit-identical to plain steps after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
-        wrong if kept else english("the steps could not be recorded"),
+        Message("bit-identical to plain steps after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
+        wrong if kept else Message("the steps could not be recorded"),
         recorded_tokens_per_second=fast.median,
         plain_tokens_per_second=slow.median,
     )
@@ -119,7 +119,7 @@ def _step_and_read_losses(stepper: Stepper, steps: int, *, first: int = 1) -> li
 def no_host_sync(precision: str, context: Context) -> ProofResult:
     """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
     if not context.on_cuda:
-        return skipped(english("only CUDA reports where the host waits"))
+        return skipped(Message("only CUDA reports where the host waits"))
     for position in POSITIONS:
         stepper = _stepper(precision, "never", context, position=position)
         _step_and_read_losses(stepper, 2)
@@ -131,5 +131,5 @@ def no_host_sync(precision: str, context: Context) -> ProofResult:
             torch.cuda.set_sync_debug_mode("default")
         for result in results:
             result.read()
-    text = english("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
+    text = Message("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
     return passed(text)

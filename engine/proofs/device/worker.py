@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar, cast
 
 import psutil
 
-from engine.base.language import english
+from engine.base.language import Message
 
 T = TypeVar("T")
 PATIENCE = 5.0  # seconds that an idle process may take to exit
@@ -69,7 +69,7 @@ class Worker:
             raise WorkerDied(self._end_and_explain_exit()) from None
         if not answered:
             self.end(at_once=True)
-            raise TimedOut(english("no answer within {limit:.0f} s", limit=limit))
+            raise TimedOut(Message("no answer within {limit:.0f} s", limit=limit))
         if lost:  # nothing more can be computed in that process
             self.end()
         if error is not None:
@@ -106,25 +106,25 @@ class Worker:
             if self._connection.poll(START) and self._connection.recv() == "ready":
                 return
         except (EOFError, OSError):
-            raise WorkerDied(english("startup failed: {obituary}", obituary=self._end_and_explain_exit())) from None
+            raise WorkerDied(Message("startup failed: {obituary}", obituary=self._end_and_explain_exit())) from None
         self.end()
-        raise WorkerDied(english("the process did not start within {start:.0f} s", start=START))
+        raise WorkerDied(Message("the process did not start within {start:.0f} s", start=START))
 
     def _end_and_explain_exit(self) -> str:
         assert self._process is not None
         self._process.join(timeout=10.0)
         code = self._process.exitcode
         self.end()
-        how = english("exit code {code}", code=code)
+        how = Message("exit code {code}", code=code)
         if code is not None and code < 0:
             with suppress(ValueError):
-                how = english("signal {code} ({name})", code=-code, name=signal.Signals(-code).name)
+                how = Message("signal {code} ({name})", code=-code, name=signal.Signals(-code).name)
         words = ""
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
             words = shorten_and_anonymize(next((line for line in reversed(lines) if line.strip()), ""))
-        return english("the process ended with {how}", how=how) + (f": {words}" if words else "")
+        return Message("the process ended with {how}", how=how) + (f": {words}" if words else "")
 
 
 def shorten_and_anonymize(text: str) -> str:

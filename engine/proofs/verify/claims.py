@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.base.errors import InputError, damage_description
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.proofs.verify import inputs, records, repeats
 from engine.proofs.verify.evidence import Evidence
 from engine.proofs.verify.finding import ClaimFinding, Difference, Outcome, Result, Uncheckable, differing
@@ -15,24 +14,24 @@ from engine.runs.reader import LIVE_STATES, RunReader
 STEPS = 20  # that are repeated
 
 CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
-    english("config"): inputs.config,
-    english("tokenizer"): inputs.tokenizer,
-    english("data"): inputs.data,
-    english("lineage"): inputs.lineage,
-    english("checkpoints"): inputs.checkpoints,
-    english("states"): inputs.states,
-    english("metrics"): records.metrics,
-    english("values"): records.values,
-    english("metrics hash"): records.metrics_hash,
-    english("summary"): records.summary,
-    english("events"): records.events,
-    english("sample records"): records.sample_records,
-    english("best score"): partial(repeats.score, which="best"),
-    english("last score"): partial(repeats.score, which="last"),
-    english("averaged score"): repeats.averages,
-    english("samples"): repeats.samples,
-    english("steps"): repeats.steps,
-    english("verdicts"): repeats.verdicts,
+    Message("config"): inputs.config,
+    Message("tokenizer"): inputs.tokenizer,
+    Message("data"): inputs.data,
+    Message("lineage"): inputs.lineage,
+    Message("checkpoints"): inputs.checkpoints,
+    Message("states"): inputs.states,
+    Message("metrics"): records.metrics,
+    Message("values"): records.values,
+    Message("metrics hash"): records.metrics_hash,
+    Message("summary"): records.summary,
+    Message("events"): records.events,
+    Message("sample records"): records.sample_records,
+    Message("best score"): partial(repeats.score, which="best"),
+    Message("last score"): partial(repeats.score, which="last"),
+    Message("averaged score"): repeats.averages,
+    Message("samples"): repeats.samples,
+    Message("steps"): repeats.steps,
+    Message("verdicts"): repeats.verdicts,
 }
 
 
@@ -43,7 +42,9 @@ def verify(
     training steps are repeated, at least as far as the next record.
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
-        message = tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=told(reader.state))
+        message = Message(
+            "run '{name}' is {state}; verify it once it has ended", name=reader.name, state=tr(reader.state)
+        )
         raise InputError(message)
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.verification_device

@@ -10,7 +10,7 @@ import torch
 
 from engine import capabilities
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.model.devices import environment, resolve_device
 from engine.model.numerics import set_fp32_matmul
@@ -67,7 +67,7 @@ class Evidence:
     @property
     def end_step(self) -> int:
         if "step" not in self.status.model_fields_set:
-            raise Uncheckable(tr("status.json does not say at which step the run ended"))
+            raise Uncheckable(Message("status.json does not say at which step the run ended"))
         return self.status.step
 
     @cached_property
@@ -124,13 +124,13 @@ class Evidence:
         assert origin is not None
         reader = find_origin_run(origin, self.config.train.init_from, self.reader.path.parent)
         if reader is None:
-            raise Uncheckable(tr("parent run '{name}' cannot be found", name=origin.name))
+            raise Uncheckable(Message("parent run '{name}' cannot be found", name=origin.name))
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
             found = ParentCheckpoint.find(asked, self.reader.path.parent)
         except InputError as error:
-            text = tr(
+            text = Message(
                 "parent run '{name}' no longer has the checkpoint this run started from: {error}",
                 name=reader.name,
                 error=error,

@@ -3,7 +3,7 @@
 import re
 
 from engine.base.errors import InputError
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.config.keys import changed_settings, fixed_settings
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.model import size
@@ -112,7 +112,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
     averages = [evidence.reader.path / "checkpoints" / name for name in checkpoint.AVERAGES]
     folders += [folder for folder in averages if folder.is_dir()]
     if not folders:
-        raise Uncheckable(tr("the run has no checkpoint"))
+        raise Uncheckable(Message("the run has no checkpoint"))
     wrong = []
     for folder in folders:
         found = checkpoint.find_damage(folder)
@@ -133,7 +133,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
 def states(evidence: Evidence) -> Outcome:
     """Each checkpoint agrees with the metrics about its step."""
     if not evidence.intact_checkpoints:
-        raise Uncheckable(tr("the run has no intact checkpoint"))
+        raise Uncheckable(Message("the run has no intact checkpoint"))
     wrong: list[Difference] = []
     tokens = {record["step"]: record.get("tokens") for record in evidence.train}
     scored = {record["step"]: record for record in evidence.validation}

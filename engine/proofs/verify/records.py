@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.base.plain_files import open_regular_file, read_regular_file
 from engine.config.schemes import learning_rate
 from engine.proofs.verify.evidence import Evidence
@@ -83,7 +83,7 @@ def metrics_hash(evidence: Evidence) -> Outcome:
     if noted is None:
         if evidence.finished:
             return "", (Difference(what, fault=tr("missing, although the run finished")),)
-        text = tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
+        text = Message("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
         raise Uncheckable(text)
     found = loss_and_gradient_hash(evidence.reader.path)
     wrong = () if noted == found else (Difference(what, noted, found),)
@@ -95,11 +95,13 @@ def summary(evidence: Evidence) -> Outcome:
     if not evidence.summary:
         if evidence.validation and evidence.finished:
             return "", (Difference("summary.json", fault=tr("missing, although metrics.jsonl has scores")),)
-        raise Uncheckable(tr("nothing has been scored yet, so there is no summary"))
+        raise Uncheckable(Message("nothing has been scored yet, so there is no summary"))
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
     if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
-        text = tr("the summary is from a later step than the last metrics: the run was resumed from an earlier step")
+        text = Message(
+            "the summary is from a later step than the last metrics: the run was resumed from an earlier step"
+        )
         raise Uncheckable(text)
     last, best = (records[-1] if records else None), None
     for record in records:

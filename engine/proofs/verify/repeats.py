@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from engine import capabilities
-from engine.base.language import tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.evaluation.alarms import check_curves, check_majority, check_repeated_sample, score_verdicts
 from engine.model.numerics import chosen_precision
 from engine.proofs.verify.evidence import Evidence
@@ -34,14 +33,14 @@ NON_SCORE_FIELDS = frozenset(("kind", "step", "tokens", "seconds"))  # fields of
 def score(evidence: Evidence, which: str) -> Outcome:
     """A checkpoint, rescored on the whole validation split, has the score recorded at its step."""
     if not evidence.validation:
-        raise Uncheckable(tr("nothing was scored"))
+        raise Uncheckable(Message("nothing was scored"))
     with evidence.process_settings():
         folder = checkpoint.find(evidence.reader, which)
         found = _score_checkpoint(evidence, folder, which)
         step = found["step"]
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
-            raise Uncheckable(tr("no score was recorded at this checkpoint's step, {step:,}", step=step))
+            raise Uncheckable(Message("no score was recorded at this checkpoint's step, {step:,}", step=step))
         said, wrong = _compare_scores(evidence, recorded[-1], found, tr("at step {step:,}", step=step))
     return tr("step {step:,} scored again: {said}", step=step, said=said), [
         *wrong,
@@ -71,10 +70,10 @@ def averages(evidence: Evidence) -> Outcome:
 def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
     if WRITTEN in evidence.redefined_fields:
-        raise Uncheckable(tr("an older version wrote the samples with a different length limit"))
+        raise Uncheckable(Message("an older version wrote the samples with a different length limit"))
     records = list(evidence.reader.raw_lines("samples"))
     if not records:
-        raise Uncheckable(tr("the run wrote no samples"))
+        raise Uncheckable(Message("the run wrote no samples"))
     wrong: list[Difference] = []
     repeated: list[int] = []
     with evidence.process_settings():
@@ -89,9 +88,9 @@ def samples(evidence: Evidence) -> Outcome:
             where = tr("of the sample at step {step:,}", step=step)
             wrong += differences(record, found, where, exact=evidence.exact, skip=skip)
     if not repeated:
-        raise Uncheckable(tr("the checkpoints that produced the newest samples were not kept"))
+        raise Uncheckable(Message("the checkpoints that produced the newest samples were not kept"))
     if wrong and not evidence.exact:
-        text = tr(
+        text = Message(
             "different tokens were drawn, which rounding can cause: {why_not_exact}",
             why_not_exact=evidence.why_not_exact,
         )
@@ -165,9 +164,9 @@ QUIETED = ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "c
 def steps(evidence: Evidence) -> Outcome:
     """Training steps, repeated, have the losses and gradient norms that were recorded."""
     if not evidence.train:
-        raise Uncheckable(tr("no step was recorded"))
+        raise Uncheckable(Message("no step was recorded"))
     if evidence.steps == 0:
-        raise Uncheckable(tr("--steps 0: none were requested"))
+        raise Uncheckable(Message("--steps 0: none were requested"))
     last = evidence.train[-1]["step"]
     with evidence.process_settings():
         before = [folder for folder in evidence.intact_checkpoints if 0 < int(folder.name[5:]) < last]
@@ -221,7 +220,7 @@ def repeat_steps(evidence: Evidence, folder: Path | None, count: int) -> dict[in
             for _ in range(count):
                 trainer.advance()
         except (Diverged, Leaking) as error:
-            raise Uncheckable(tr("the repeated training stopped early: {error}", error=error)) from None
+            raise Uncheckable(Message("the repeated training stopped early: {error}", error=error)) from None
         finally:
             writer.release_lock()
         records = RunReader(writer.path).raw_lines("metrics")
@@ -245,7 +244,7 @@ def verdicts(evidence: Evidence) -> Outcome:
         if said != verdict.verdict:
             text = tr("check '{check}', {when}", check=verdict.check, when=verdict.when)
             wrong.append(Difference(text, said, verdict.verdict))
-    names = ", ".join(dict.fromkeys(f"{told(verdict.check)} {verdict.verdict}" for verdict in asked))
+    names = ", ".join(dict.fromkeys(f"{tr(verdict.check)} {verdict.verdict}" for verdict in asked))
     return tr("checked again: {names}", names=names), wrong
 
 

@@ -4,8 +4,7 @@ import ast
 
 import pytest
 
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.lints import lint
@@ -13,7 +12,7 @@ from tests.catalogue import ROOT
 from tui_transformer import languages
 
 RECORDED = [  # as runs have them: plain, with gaps, with parts that are messages, a message and its tails
-    english("none is set, and training mode adds none"),
+    Message("none is set, and training mode adds none"),
     "an independent implementation gives the same predictions over 256 tokens",
     "108,352, as configured, and each gets a gradient",
     "the model sees no later token (256 of 256 positions tried), in training, evaluation and scoring, 8 rows at a time",
@@ -31,26 +30,26 @@ def chinese() -> None:
 
 
 def test_english_is_told_as_it_is() -> None:
-    assert [told(text) for text in RECORDED] == RECORDED
+    assert [tr(text) for text in RECORDED] == RECORDED
 
 
 @pytest.mark.parametrize("text", RECORDED)
 def test_a_recorded_text_is_told_in_the_language_in_use(chinese, text) -> None:
-    said = told(text)
+    said = tr(text)
     letters = [character for character in said if character.isascii() and character.isalpha()]
     assert any("一" <= character <= "鿿" for character in said)
     assert len(letters) <= len("LEAK runs MB MB")
 
 
 def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
-    said = told("run 'baseline' is not a translation model; use `tui-transformer sample baseline`")
+    said = tr("run 'baseline' is not a translation model; use `tui-transformer sample baseline`")
     assert "'baseline'" in said and "`tui-transformer sample baseline`" in said
-    assert "310" in told("the loss is NaN or infinite at step 310; the last good state is step 309")
-    assert told("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
+    assert "310" in tr("the loss is NaN or infinite at step 310; the last good state is step 309")
+    assert tr("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
 
 
 def test_a_single_word_that_is_no_name_is_told_too(chinese) -> None:
-    said = told("'failed' has not finished (failed): starting from its step 20")
+    said = tr("'failed' has not finished (failed): starting from its step 20")
     assert "失败" in said
     assert "'failed'" in said and "failed" not in said.replace("'failed'", "")
 
@@ -63,8 +62,8 @@ def test_a_warning_is_recorded_in_english_and_told_in_the_language(chinese) -> N
 
 def test_a_text_is_filled_as_it_was() -> None:
     languages.use("zh")
-    filled = english("{n:,} of {total} and {name}", n=1234, total=5, name="x")
-    assert filled == "1,234 of 5 and x" and tr("finished") == told("finished") != "finished"
+    filled = Message("{n:,} of {total} and {name}", n=1234, total=5, name="x")
+    assert filled == "1,234 of 5 and x" and tr("finished") == tr("finished") != "finished"
 
 
 def test_what_training_records_is_not_translated() -> None:

@@ -193,7 +193,6 @@ def plain(folder: Path) -> None:
     from engine.base import threads
     from engine.base.errors import InputError
     from engine.base.language import tr
-    from engine.base.recorded_text import told
     from engine.data import corpus
     from engine.runs.reader import RunReader
     from tests.tui_transformer.conftest import NOON
@@ -225,7 +224,7 @@ def plain(folder: Path) -> None:
 
         def attention(self, *asked: Any) -> Any:
             seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
-            return replace(seen, title=told(seen.title), rule=mask_sentence(stack_plans(model)[0], len(seen.keys)))
+            return replace(seen, title=tr(seen.title), rule=mask_sentence(stack_plans(model)[0], len(seen.keys)))
 
     class Writers(FakeWriters):
         def get(self, run: Path, which: str) -> FakeWriter:

@@ -12,8 +12,7 @@ from engine import capabilities
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
-from engine.base.language import tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
@@ -94,7 +93,7 @@ def check(
         except (MemoryError, RuntimeError) as error:
             key = "batch_size" if asked.train.batch_tokens is None else "batch_tokens"
             raise InputError(
-                tr(
+                Message(
                     "one training step does not fit on {where}: {error}; try --set train.{key}={max}",
                     where=where,
                     error=str(error).splitlines()[0],
@@ -123,8 +122,8 @@ def check(
     for verdict in verdicts:
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
-        words = told(verdict.check) if good else f"{told(verdict.check)} {verdict.verdict}"
-        text.append(clean_line(tr("{words}: {why}", words=words, why=told(verdict.why))) + "\n")
+        words = tr(verdict.check) if good else f"{tr(verdict.check)} {verdict.verdict}"
+        text.append(clean_line(tr("{words}: {why}", words=words, why=tr(verdict.why))) + "\n")
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.trains_on_rows else windows) / cost.seconds
     said = (

@@ -6,7 +6,6 @@ from pathlib import Path
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import tr
-from engine.base.recorded_text import told
 from engine.runs.commands import RunCommand, send
 from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader
 from tui_transformer.cli.commands import command, examples
@@ -55,7 +54,7 @@ def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir 
 def _send_and_wait(command: RunCommand, run: str, json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
-        raise InputError(TOO_LATE[command].format(name=reader.name, state=told(reader.state)))
+        raise InputError(TOO_LATE[command].format(name=reader.name, state=tr(reader.state)))
     deadline = time.monotonic() + ANSWER_TIMEOUT
     while reader.state == "handing-over" and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL)  # its next process hears only later commands
@@ -84,6 +83,6 @@ def _send_and_wait(command: RunCommand, run: str, json: bool, runs_dir: Path) ->
         time.sleep(POLL_INTERVAL)
     state, step = reader.state, reader.status.step
     record = {"run": reader.name, "command": command.value, "id": number, "state": state, "step": step}
-    text = tr("{name}: {state} at step {step:,}", name=reader.name, state=told(state), step=step)
+    text = tr("{name}: {state} at step {step:,}", name=reader.name, state=tr(state), step=step)
     print_result(record, text, as_json=json)
     return ExitCode.DONE

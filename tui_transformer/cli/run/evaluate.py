@@ -10,8 +10,7 @@ from engine import capabilities
 from engine.base.clean import clean, clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, comma_separated, join_and, join_or, reason, write_error
-from engine.base.language import tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
@@ -91,7 +90,7 @@ def evaluate(
     reading = make_reading(encoding, keeps_cr=config.data.line_ends == "keep")
     split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
-        raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
+        raise InputError(Message("--split {split!r}: must be {known}", split=split[:40], known=join_or(SPLITS)))
     beside = (
         ("--stride", stride, config.trains_on_rows, tr("is scored row by row and has no windows")),
         ("--context", context, config.trains_on_rows, tr("is scored row by row and has no windows")),
@@ -101,7 +100,7 @@ def evaluate(
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:
             raise InputError(
-                tr(
+                Message(
                     "{option} {value}: run '{name}' {why}; leave it out",
                     option=option,
                     value=str(value)[:80],
@@ -119,7 +118,9 @@ def evaluate(
         capabilities.require_valid(config, tr("with these settings"))
     if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(
-            tr("--stride {stride}: must be from 1 to the context, {most}", stride=stride, most=config.window_targets)
+            Message(
+                "--stride {stride}: must be from 1 to the context, {most}", stride=stride, most=config.window_targets
+            )
         )
     translates = config.task.corpus == "pairs"
     given = {"batch_size": batch_size, "stride": stride, "beam": beam, "translations": 0 if translates else None}
@@ -137,7 +138,7 @@ def evaluate(
         set_fp32_matmul("exact")
         if parameter_shapes(config.model, 1) != parameter_shapes(reader.config.model, 1):
             raise InputError(
-                tr(
+                Message(
                     "{value}: would change the parameters of '{name}'; only settings that its weights do "
                     "not depend on can be changed here",
                     value=join_and(f"model.{name}" for name in changed),
@@ -156,10 +157,10 @@ def evaluate(
         record, lines = scorer.evaluate(model, sentences)
     if notes := reading.findings.notes:
         record["notes"] = notes
-        lines += [f"  {tr('note')}: {told(note)}" for note in notes]
+        lines += [f"  {tr('note')}: {tr(note)}" for note in notes]
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
-        lines += [f"  ⚠ {told(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
+        lines += [f"  ⚠ {tr(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
     width = scorer.label_width
     words = [line if isinstance(line, str) else f"  {pad_to_width(line[0], width)}  {line[1]}" for line in lines]
     if "confusion" in record:
@@ -206,7 +207,7 @@ def _user_files_by_option(
                 else tr("it can only be scored on its own splits")
             )
             raise InputError(
-                tr(
+                Message(
                     "--{option} {file}: run '{name}' {does}; {can}",
                     option=option,
                     file=file[:80],
@@ -217,10 +218,10 @@ def _user_files_by_option(
             )
     missing = [option for option in known if option not in files]
     if missing:
-        raise InputError(tr("--{other} also needs --{option} FILE", option=missing[0], other=next(iter(files))))
+        raise InputError(Message("--{other} also needs --{option} FILE", option=missing[0], other=next(iter(files))))
     if split is not None:
         raise InputError(
-            tr(
+            Message(
                 "--split {split}: names a part of the run's own corpus; leave it out to score {file}",
                 split=split[:40],
                 file=next(iter(files.values()))[:80],
@@ -240,7 +241,7 @@ def _model_overrides(config: RunConfig, context: int | None, settings: Sequence[
         for section, values in table.items():
             if section != "model":
                 raise InputError(
-                    tr(
+                    Message(
                         "--set {section}…: only model.… settings of a trained run can be overridden, and only those "
                         "its weights do not depend on",
                         section=section,
@@ -253,7 +254,7 @@ def _model_overrides(config: RunConfig, context: int | None, settings: Sequence[
         if "rope_factor" not in asked:
             if now <= trained:
                 raise InputError(
-                    tr(
+                    Message(
                         "--set model.rope_scaling={scaling}: only for contexts longer than the training context of "
                         "{trained:,} tokens; add --context {longer}",
                         scaling=asked["rope_scaling"],
@@ -273,7 +274,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
     known = {name.removeprefix(part): value for name, value in splits.items() if name.startswith(part)}
     if split not in known:
         raise InputError(
-            tr(
+            Message(
                 "run '{name}' has no {split} split; choose {known}",
                 name=reader.name,
                 split=split[:40],
@@ -282,7 +283,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
     if reader.data.sha256.get(part + split) != known[split]:
         raise InputError(
-            tr(
+            Message(
                 "corpus {corpus}: its {split} split has changed since run '{name}' was trained (SHA-256 mismatch); "
                 "restore the original text, or train a new run on this text",
                 corpus=corpus,

@@ -14,7 +14,6 @@ from rich.text import Text
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Metrics
@@ -42,13 +41,13 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEF
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
-        why = told(reader.status.reason) or tr("its process is gone")
+        why = tr(reader.status.reason) or tr("its process is gone")
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
         print_error(
             tr(
                 "run '{name}': {state} at step {step:,}: {why}{again}",
                 name=reader.name,
-                state=told(state),
+                state=tr(state),
                 step=reader.status.step,
                 why=why,
                 again=again,
@@ -83,7 +82,7 @@ class RunProgress:
     def update(self, status: Status, new: Metrics, clock: float, *, reset: bool = False, since: int = 0) -> None:
         """Take in new records, or all of them on `reset`. The attempt began at step `since`."""
         self.reason = status.reason if status.state == "paused" else ""
-        why = tr("paused: {why}", why=told(self.reason)) if self.reason else tr("paused")
+        why = tr("paused: {why}", why=tr(self.reason)) if self.reason else tr("paused")
         self.paused = why if status.state == "paused" else ""
         self.phase = "paused" if self.paused else status.phase or status.state
         self.step = status.step
@@ -211,5 +210,5 @@ def _panel(snapshot: RunProgress) -> Group:
         ),
     )
     speed = f" · {snapshot.speed()}" if snapshot.train is not None else ""
-    below = Text(f"  {snapshot.losses()}{speed} · {told(snapshot.phase)}", style="dim", no_wrap=True)
+    below = Text(f"  {snapshot.losses()}{speed} · {tr(snapshot.phase)}", style="dim", no_wrap=True)
     return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))

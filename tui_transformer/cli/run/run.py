@@ -24,8 +24,7 @@ import typer
 from engine import capabilities
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
 from engine.base.errors import InputError
-from engine.base.language import english, tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
@@ -72,10 +71,10 @@ class Request:
 
     def source(self) -> presets.Preset:
         if self.preset is None and self.config is None:
-            raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
+            raise InputError(Message("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
-                tr(
+                Message(
                     "--preset and --config both say what to build; keep one of them (a config can name a preset "
                     "with `extends`)"
                 )
@@ -126,7 +125,7 @@ def run(
     asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), current_command_line()
     capabilities.require_even_ranks(asked, ranks)
     if queue and ranks > 1:
-        raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
+        raise InputError(Message("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
         device = resolve_device_name(device)
         queued = waiting_line.add_to_device_queue(
@@ -206,7 +205,7 @@ def resume(
     reader = RunReader.resolve(run, runs_dir)
     if detach or ranks > 1:
         if reader.state in LIVE_STATES:
-            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
+            raise InputError(Message("run '{name}' is already {state}", name=reader.name, state=tr(reader.state)))
         capabilities.require_even_ranks(reader.config, ranks)
         train_it = _detach if detach else _train_ranks
         return train_it("resume", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
@@ -216,7 +215,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.enqueue_command(RunCommand.PAUSE, english("it was paused when it moved to the background"))
+            control.enqueue_command(RunCommand.PAUSE, Message("it was paused when it moved to the background"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -259,7 +258,7 @@ def _train_ranks(verb: str, reader: RunReader, *, device: str, as_json: bool, da
             process.wait()
     state, status = reader.state, reader.status
     lost = state not in ("finished", "stopped", "interrupted", "failed")
-    why = status.reason or english("its process is gone")
+    why = status.reason or Message("its process is gone")
     outcome = Outcome("failed", status.step, why) if lost else Outcome(state, status.step, status.reason)
     return _print_end(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
 
@@ -304,7 +303,7 @@ def train(prepare: "Callable[[Control], ReadyRun]", *, as_json: bool, data_dir: 
                 wait((preparing,), timeout=POLL_INTERVAL)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            print_info(tr("{reason}: stopped before training began", reason=told(control.reason)))
+            print_info(tr("{reason}: stopped before training began", reason=tr(control.reason)))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
@@ -334,7 +333,7 @@ def _print_end(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: 
         print_error(outcome.reason)
         return ExitCode.TAKEN_OVER
     if outcome.state == "failed":
-        print_error(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
+        print_error(tr("run '{name}' failed: {reason}", name=reader.name, reason=tr(outcome.reason)))
         return ExitCode.FAILED
 
     from tui_transformer.cli.run.summary import print_summary
@@ -347,7 +346,7 @@ def _print_end(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: 
             if saved
             else tr("{reason}: stopped at step {step:,} before the first checkpoint")
         )
-        print_info(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
+        print_info(said.format(reason=tr(outcome.reason), step=outcome.step, path=reader.path))
         again = reader.command("resume", data_dir=data_dir)
         said = tr("{command} resumes the run") if saved else tr("{command} starts the run over")
         print_info(said.format(command=again))

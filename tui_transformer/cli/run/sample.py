@@ -12,7 +12,7 @@ from rich.text import Text
 from engine.base.clean import clean, clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
@@ -42,7 +42,7 @@ class SampleSession(Session[ModelWriter]):
         task = reader.config.task
         if task.prompt_command != "sample":
             raise InputError(
-                tr(
+                Message(
                     "run '{name}' {does}; use `{command}`",
                     name=reader.name,
                     does=task.action,
@@ -104,13 +104,13 @@ class SampleSession(Session[ModelWriter]):
         wanted = argument.strip() or str(LISTED)
         if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
             raise InputError(
-                tr(
+                Message(
                     "/alternatives {wanted!r}: the number of tokens must be a whole number from 1 to 1000",
                     wanted=wanted[:20],
                 )
             )
         if not any(self.answers):
-            raise InputError(tr("/alternatives: there is no answer yet"))
+            raise InputError(Message("/alternatives: there is no answer yet"))
         for writer, pieces in zip(self.writers, self.answers, strict=True):
             self._title(writer)
             known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
@@ -122,7 +122,7 @@ class SampleSession(Session[ModelWriter]):
 
     def surprise(self, text: str) -> None:
         if not text:
-            raise InputError(tr("/surprise: needs some text, e.g. /surprise to be or not"))
+            raise InputError(Message("/surprise: needs some text, e.g. /surprise to be or not"))
         for writer in self.writers:
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)

@@ -13,7 +13,6 @@ from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, damage_description
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.runs.lineage import chain_text
@@ -56,7 +55,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
         return
     console, unit = (
         stdout(),
-        told(reader.config.english_loss_unit),
+        tr(reader.config.english_loss_unit),
     )  # a run without a config cannot be summarized at all
     columns, floors = reader.follow().load(), reader.data.floors
     train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
@@ -120,7 +119,7 @@ def _scores(reader: RunReader) -> Text | None:
         windows = tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
-        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.english_loss_unit)),
+        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=tr(config.english_loss_unit)),
         tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", perplexity=last.perplexity, accuracy=last.accuracy)
         if bits is None
         else tr(
@@ -260,7 +259,7 @@ def _probes(reader: RunReader) -> RichTable | None:
         probe = described.get(name, ProbeFacts(name=name))
         levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
         places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(told(probe.description)))
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(tr(probe.description)))
     if last.probes_recorded > len(last.probes):
         grid.add_row(tr("and {n:,} more", n=last.probes_recorded - len(last.probes)), "", "", "", "", tr("not shown"))
     return grid
@@ -272,7 +271,7 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(tr("held-out {rows} at step {step:,}:", rows=told(task.row_name) or tr("texts"), step=last.step))
+        text = Text(tr("held-out {rows} at step {step:,}:", rows=tr(task.row_name) or tr("texts"), step=last.step))
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")

@@ -12,8 +12,7 @@ from rich.text import Text
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, reason
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.data.corpus import direction
 from engine.data.text_files import Reading, cut_batches, decode
 from engine.runs.reader import RunReader
@@ -73,7 +72,7 @@ class TranslationSession(Session[TranslationWriter]):
         beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
         if n_best > beam:
             raise InputError(
-                tr(
+                Message(
                     "nbest {n_best}: more than a beam of {beam} can give; use --beam {n_best}, or /beam",
                     n_best=n_best,
                     beam=beam,
@@ -119,10 +118,10 @@ class TranslationSession(Session[TranslationWriter]):
 
     def align(self, _: str) -> None:
         if not self.last:
-            raise InputError(tr("/align: nothing has been translated yet"))
+            raise InputError(Message("/align: nothing has been translated yet"))
         if not self.writers[0].config.has_source:
             raise InputError(
-                tr(
+                Message(
                     "/align: a decoder-only model has no cross-attention; the Playground shows where each of its "
                     "heads looked"
                 )
@@ -135,12 +134,12 @@ class TranslationSession(Session[TranslationWriter]):
     def examples(self, _: str) -> None:
         found = self.writers[0].reader.data.examples
         if not found:
-            raise InputError(tr("examples: this run has none"))
+            raise InputError(Message("examples: this run has none"))
         width = max(width_of(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
             lines.append(pad_to_width(clean_line(one.source), width))
-            lines.append(f"  {clean_line(told(one.origin))}\n", "dim")
+            lines.append(f"  {clean_line(tr(one.origin))}\n", "dim")
         lines.rstrip()
         stdout().print(lines)
 
@@ -184,7 +183,7 @@ def translate(
         settings["beam"] = settings["nbest"]
     work = TranslationSession(runs_dir, device, checkpoint, json, settings=settings, target_language=to or "")
     if text is not None and input_ is not None:
-        raise InputError(tr("--text and --input cannot be used together; leave one out"))
+        raise InputError(Message("--text and --input cannot be used together; leave one out"))
     reading = make_reading(encoding)
     batches = None if input_ is None else _file(input_, reading)
     work.use_run(run)
@@ -212,7 +211,7 @@ def _file(path: Path, reading: Reading) -> Iterator[list[str]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InputError(tr("--input {path}: cannot be read: {why}", path=path, why=reason(error))) from None
+        raise InputError(Message("--input {path}: cannot be read: {why}", path=path, why=reason(error))) from None
     return _line_batches(file, f"--input {path}", reading)
 
 

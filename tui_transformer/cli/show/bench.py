@@ -12,8 +12,7 @@ import typer
 
 from engine.base.command_line import current_command_line
 from engine.base.errors import InputError, join_or
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json
@@ -107,7 +106,7 @@ def bench(
         for name in given[option]:
             if name not in known:
                 raise InputError(
-                    tr("--{option} '{name}': must be {known}", option=option, name=name[:40], known=join_or(known))
+                    Message("--{option} '{name}': must be {known}", option=option, name=name[:40], known=join_or(known))
                 )
     where, threads = resolve_device(device), default_threads()
     usual = ON_CPU if where.type == "cpu" else ON_GPU
@@ -121,31 +120,31 @@ def bench(
 
     for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _print_progress)
-        machine = english(
+        machine = Message(
             "size {name}, {device_name}, {threads} threads", name=name, device_name=device_name(where), threads=threads
         )
         for one in chosen["case"]:
             if i and one in OF_NO_SIZE:
                 continue
-            _print_progress(f"{told(one)}, {name}")
+            _print_progress(f"{tr(one)}, {name}")
             try:
                 for result in every[one](wanted):
                     if json:
                         place = {"kind": "bench", "size": name, "device": str(where), "threads": threads}
                         print_json(place | asdict(result))
                     else:
-                        print_answer(f"{told(result.case)}, {told(result.setting)}, {name}, {result.unit}")
+                        print_answer(f"{tr(result.case)}, {tr(result.setting)}, {name}, {result.unit}")
                         print_columns(_rows(result, tr))
                         print_answer()
                     if write is not None:
-                        when = english(
+                        when = Message(
                             "{now:%Y-%m-%d}, {machine}, torch {version}",
                             now=datetime.now(UTC),
                             machine=machine,
                             version=torch.__version__,
                         )
                         title = _title(result, name, device_name(where))
-                        text = [f"{when}: `{current_command_line()}`", "", *_table(_rows(result, english))]
+                        text = [f"{when}: `{current_command_line()}`", "", *_table(_rows(result, Message))]
                         _replace_section(write, title, text)
             except torch.OutOfMemoryError:
                 _print_progress(
@@ -186,7 +185,7 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
         peak = measure_training_peak(config)
         found[config.preset] = cells = _cells(peak)
         record = {"kind": "memory", "ratio": peak.estimate_over_measured, **asdict(peak)}
-        print_result(record, "  ".join(map(told, cells)), as_json=as_json)
+        print_result(record, "  ".join(map(tr, cells)), as_json=as_json)
         if write is not None:
             _write_memory(write, found)
 
@@ -194,9 +193,9 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
 def _cells(peak: "MemoryPeak") -> tuple[str, ...]:
     shape = peak.shape
     batch = f"{shape.rows} × {shape.target}"
-    batch = english("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
-    batch = english("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
-    batch = batch if peak.given else english("{batch}, random", batch=batch)
+    batch = Message("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
+    batch = Message("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
+    batch = batch if peak.given else Message("{batch}, random", batch=batch)
     measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
     ratio = "" if peak.estimate_over_measured is None else f"{peak.estimate_over_measured:.2f}"
     return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
@@ -207,7 +206,7 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
 
     from engine.model.devices import processor_description
 
-    machine = english(
+    machine = Message(
         "{processor_name}, {cpu_count} cores", processor_name=processor_description(), cpu_count=os.cpu_count()
     )
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
@@ -244,10 +243,10 @@ def _replace_section(path: Path, title: str, lines: Sequence[str]) -> None:
 
 
 # The words of a table: English on a page, in the language in use on a terminal.
-HEAD = (english("contender"), english("median"), english("lowest"), english("highest"))
-RELATIVE, TIMES = english("{name} is"), english("{ratio:.2f} × as fast")
-MEMORY, MIB = english("added memory"), english("{mib:,.0f} MiB")
-LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} as fast")
+HEAD = (Message("contender"), Message("median"), Message("lowest"), Message("highest"))
+RELATIVE, TIMES = Message("{name} is"), Message("{ratio:.2f} × as fast")
+MEMORY, MIB = Message("added memory"), Message("{mib:,.0f} MiB")
+LIMIT, SHARE = Message("matrix products alone"), Message("{share:.0%} as fast")
 
 
 def _rows(result: "CaseResult", say: Callable[..., str]) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, did_you_mean, join_and, join_or
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
@@ -101,10 +101,12 @@ def compare(
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
-        raise InputError(tr("one format at a time, not {formats}", formats=join_and(f"--{name}" for name in formats)))
+        raise InputError(
+            Message("one format at a time, not {formats}", formats=join_and(f"--{name}" for name in formats))
+        )
     if by not in ("", *BY):
         raise InputError(
-            tr("--by {by}: must be {known}{nearest}", by=by[:40], known=join_or(BY), nearest=did_you_mean(by, BY))
+            Message("--by {by}: must be {known}{nearest}", by=by[:40], known=join_or(BY), nearest=did_you_mean(by, BY))
         )
     kind = formats[0] if formats else ""
     if out is not None and not kind:
@@ -113,7 +115,7 @@ def compare(
         if not kind:
             known = join_or(endings)
             raise InputError(
-                tr("--out {path}: end the name in {endings}, or add a format, e.g. --csv", path=out, endings=known)
+                Message("--out {path}: end the name in {endings}, or add a format, e.g. --csv", path=out, endings=known)
             )
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[RunEntry] = named.entries
@@ -195,7 +197,7 @@ def _sort_column(shown: Sequence[VariantResult], key: str) -> Column:
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
         hint = did_you_mean(key, known) or tr("; try {list}", list=join_or(list(known)[:5]))
-        raise InputError(tr("--sort: variants have no column '{key}'{hint}", key=key[:80], hint=hint))
+        raise InputError(Message("--sort: variants have no column '{key}'{hint}", key=key[:80], hint=hint))
     return known[name]
 
 

@@ -9,7 +9,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, did_you_mean
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.data import hub
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_destination
@@ -95,7 +95,7 @@ def show(
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
         raise InputError(
-            tr(
+            Message(
                 "CORPUS is {n:,} characters long: must be a name listed by `{known}`, or a path",
                 n=len(name),
                 known=known,
@@ -151,7 +151,7 @@ def fetch(
     if entry is None:
         command = command_line("data", "list")
         hint = did_you_mean(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command)
-        raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
+        raise InputError(Message("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
         print_info(tr("{name} is built in; it is generated when needed", name=name))
         return

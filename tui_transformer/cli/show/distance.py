@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, comma_separated, did_you_mean
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import print_answer, print_columns, print_info, stdout
 from tui_transformer.lab.analysis.charts.overlay import (
@@ -27,7 +27,7 @@ WIDEST, ROWS = 100, 20  # of a chart in characters
 def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> None:
     """Draw a probe family, such as recall, by distance: a line per variant, the mean over its seeds."""
     if out is not None and out.suffix.lower() != ".svg":
-        raise InputError(tr("--out {path}: with --by-distance, end the name in .svg", path=out))
+        raise InputError(Message("--out {path}: with --by-distance, end the name in .svg", path=out))
     if runs:  # variants in study order, else oldest first
         found = resolve_names(runs, runs_dir)
         place = {(study.name, name): i for study in found.studies.values() for i, name in enumerate(study.variants)}
@@ -41,7 +41,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     groups = group_seeds(entries, entries)
     if len(groups) > MOST_CURVES:
         raise InputError(
-            tr(
+            Message(
                 "{n} variants are too many to tell apart; a chart shows at most {most} lines, so name fewer runs",
                 n=len(groups),
                 most=MOST_CURVES,
@@ -51,12 +51,12 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     known = probes_scored_by_distance(drawn)
     if not known:
         raise InputError(
-            tr("none of these runs has probe scores by distance; runs trained on playlets with this version do")
+            Message("none of these runs has probe scores by distance; runs trained on playlets with this version do")
         )
     if probe not in known:
         hint = did_you_mean(probe, known) or tr("; the probes are {known}", known=comma_separated(known))
         raise InputError(
-            tr("--by-distance {probe}: no such probe{hint}", probe=clean_line(probe)[:80], hint=clean_line(hint))
+            Message("--by-distance {probe}: no such probe{hint}", probe=clean_line(probe)[:80], hint=clean_line(hint))
         )
     made = distance_chart(drawn, probe)
     if out is not None:

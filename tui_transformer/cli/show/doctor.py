@@ -13,8 +13,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line
 from engine.base.errors import InputError, comma_separated, reason
-from engine.base.language import tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA, local_path
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -59,16 +58,18 @@ def doctor(
     """Check this machine (or a run): what it has and lacks, and what to do; with --gpu, prove that training works."""
     if gpu:
         if run is not None:
-            raise InputError(tr("doctor --gpu: tests this machine, not a run; leave out '{run}'", run=run[:80]))
+            raise InputError(Message("doctor --gpu: tests this machine, not a run; leave out '{run}'", run=run[:80]))
         from tui_transformer.cli.show.prove import FILE, prove_all
 
         return prove_all(device=device, out=out if out is not None else FILE, as_json=json)
     for option, given in (("--device", device != "auto"), ("--out", out is not None)):
         if given:
-            raise InputError(tr("doctor {option}: only works with --gpu", option=option))
+            raise InputError(Message("doctor {option}: only works with --gpu", option=option))
     if via not in (None, "slurm") or (slurm is not None and via is None) or (via is not None and run is not None):
         raise InputError(
-            tr("doctor: --via must be slurm and cannot be combined with a run; --slurm only works with --via slurm")
+            Message(
+                "doctor: --via must be slurm and cannot be combined with a run; --slurm only works with --via slurm"
+            )
         )
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     if via is None:
@@ -162,7 +163,7 @@ def check_run(reader: RunReader) -> Iterator[HealthCheck]:
     yield HealthCheck(
         tr("state"),
         state not in ("lost", "failed", "unknown"),
-        tr("{state}: {why}", state=told(state), why=told(why)) if why else told(state),
+        tr("{state}: {why}", state=tr(state), why=tr(why)) if why else tr(state),
     )
     for name, problem in reader.badges.items():
         yield HealthCheck(name, False, problem)

@@ -9,7 +9,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, did_you_mean, join_or, write_error
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names
@@ -45,7 +45,7 @@ def export(
     """Export runs for another tool. Nothing leaves this machine unless your environment variables say so."""
     if to not in FORMATS:
         raise InputError(
-            tr(
+            Message(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--to",
                 value=to[:40],
@@ -61,7 +61,7 @@ def export(
     if to in TEXTS:
         text = TEXTS[to](chosen)
         if out is None and json:
-            raise InputError(tr("--json reports where the file was written: add --out, or leave out --json"))
+            raise InputError(Message("--json reports where the file was written: add --out, or leave out --json"))
         if out is None:
             sys.stdout.writelines(text)
             return

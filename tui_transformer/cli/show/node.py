@@ -12,7 +12,6 @@ from pathlib import Path
 
 from engine.base.errors import InputError, write_error
 from engine.base.language import tr
-from engine.base.recorded_text import told
 from engine.data.corpus import data_folders
 from engine.runs.tail import read_end
 from tui_transformer.cli.output import print_info
@@ -152,4 +151,4 @@ def _findings_from_doctor_output(lines: list[str]) -> Iterator[HealthCheck]:
         with suppress(ValueError, TypeError):
             found = HealthCheck(**json.loads(line))
             if found.what not in ("python", "terminal"):
-                yield HealthCheck(tr(found.what), found.ok, told(found.found), told(found.advice))
+                yield HealthCheck(tr(found.what), found.ok, tr(found.found), tr(found.advice))

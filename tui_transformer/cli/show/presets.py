@@ -10,7 +10,6 @@ import typer
 from engine.base.clean import clean
 from engine.base.errors import comma_separated
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from engine.config import presets
 from tui_transformer.cli.commands import CommandGroup, command, examples
 from tui_transformer.cli.options import Json, On, Set, preset_names
@@ -139,7 +138,7 @@ def show(
     if found is None:
         lines += [tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")]
     else:
-        parts = comma_separated(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
+        parts = comma_separated(f"{tr(name)} {count:,}" for name, count in found.parts.items() if count)
         said: dict[str, object] = {
             "parameters": found.parameters,
             "words": found.vocabulary.description,

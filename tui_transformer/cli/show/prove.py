@@ -14,8 +14,7 @@ from pathlib import Path
 
 from engine.base.command_line import current_command_line
 from engine.base.errors import InputError
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -55,7 +54,7 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     """Return 1 if a proof failed. Raises InputError: no such device, no GPU, or an unwritable file."""
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
-        raise InputError(tr("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU"))
+        raise InputError(Message("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU"))
     proofs, record = every_proof(), ProofRecord(out, proof_settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
@@ -65,7 +64,7 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
                 number=number,
                 total=len(proofs),
                 duration=duration(left),
-                name=told(proof.name),
+                name=tr(proof.name),
             )
         )
 
@@ -109,8 +108,8 @@ def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
         if len(same) < FEWEST:
-            each = ((told(proof.name), f"{result.seconds:,.1f}") for proof, result in same)
-            yield from ((name, MARKS[status], seconds, told(why)) for name, seconds in each)
+            each = ((tr(proof.name), f"{result.seconds:,.1f}") for proof, result in same)
+            yield from ((name, MARKS[status], seconds, tr(why)) for name, seconds in each)
             continue
         largest: dict[str, float] = {}  # value of each difference these proofs measured
         for _, result in same:
@@ -118,9 +117,9 @@ def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]
                 if "difference" in name and isinstance(value, int | float):
                     largest[name] = max(largest.get(name, 0.0), float(value))
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
-        words = tr("{why}; largest: {shown}", why=told(why), shown=shown) if shown else told(why)
+        words = tr("{why}; largest: {shown}", why=tr(why), shown=shown) if shown else tr(why)
         seconds = sum(result.seconds for _, result in same)
-        title = tr("{group} ({proofs} proofs)", group=told(group), proofs=len(same))
+        title = tr("{group} ({proofs} proofs)", group=tr(group), proofs=len(same))
         yield title, MARKS[status], f"{seconds:,.1f}", words
 
 
@@ -131,14 +130,14 @@ def every_proof() -> list[Proof]:
         *networks.preset_proofs(),
         *memory.memory_proofs(),
         Proof(
-            english("studio: a run trains in a thread alongside a live chart"),
+            Message("studio: a run trains in a thread alongside a live chart"),
             "studio",
             prove_studio,
             seconds=35.0,
             limit=180.0,
         ),
         Proof(
-            english("two runs on one device, in one process and in two"),
+            Message("two runs on one device, in one process and in two"),
             "queue",
             prove_queue,
             seconds=20.0,
@@ -186,19 +185,19 @@ def prove_studio(context: Context) -> ProofResult:
         "headless_steps_per_second": round(headless, 2),
         "share_of_headless": round(beside / headless, 3),
     }
-    said = english(
+    said = Message(
         "{beside:.1f} steps/s, {beside2:.2f}x the headless speed; p95 event loop delay {slow:.0f} ms",
         beside=beside,
         beside2=beside / headless,
         slow=1000 * slow,
     )
     if "tok/s" not in text:
-        return failed(english("the Train pane does not show the run: {said}", said=said), **figures)
+        return failed(Message("the Train pane does not show the run: {said}", said=said), **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
     return passed_if(
         well,
         said,
-        english(
+        Message(
             "{said}; required: at most {slowest:.0f} ms and at least {share}x the headless speed",
             said=said,
             slowest=1000 * SLOWEST,
@@ -221,7 +220,7 @@ async def _studio_speed_delays_and_screen(context: Context, config: RunConfig) -
         began = time.monotonic()
         while app.launches.local_run is None:
             if time.monotonic() - began > ANSWER_TIMEOUT:
-                raise InputError(tr("the studio did not start the run"))
+                raise InputError(Message("the studio did not start the run"))
             await asyncio.sleep(0.05)
         run = app.launches.local_run
         late: list[float] = []
@@ -246,8 +245,8 @@ def prove_queue(context: Context) -> ProofResult:
     root.mkdir()
     refusal = _second_thread_refusal(context, root)
     if refusal != BUSY:
-        why = refusal or english("it started")
-        return failed(english("a second training thread in one process was not refused: {refusal}", refusal=why))
+        why = refusal or Message("it started")
+        return failed(Message("a second training thread in one process was not refused: {refusal}", refusal=why))
     before = create_queued_run(_endless(context), runs_dir=root, name="first", command="")
     said: list[str] = []
     with training_process(before, context.device) as process:
@@ -260,7 +259,7 @@ def prove_queue(context: Context) -> ProofResult:
         began = time.monotonic()
         while not any("first" in line for line in said):
             if time.monotonic() - began > ANSWER_TIMEOUT:
-                raise InputError(english("the queue does not wait for the first run"))
+                raise InputError(Message("the queue does not wait for the first run"))
             time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
@@ -268,12 +267,12 @@ def prove_queue(context: Context) -> ProofResult:
         process.wait(ANSWER_TIMEOUT)
         runner.join(2 * ANSWER_TIMEOUT)
     ends = (RunReader(before).state, RunReader(queued).state)
-    wrong = english(
+    wrong = Message(
         "while the first run was training, the states were {states}; at the end, {ends}",
         states=", ".join(states),
         ends=", ".join(ends),
     )
-    right = english("a second thread is refused; a queued run waits for the device, then finishes")
+    right = Message("a second thread is refused; a queued run waits for the device, then finishes")
     return passed_if(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
@@ -286,6 +285,6 @@ def _second_thread_refusal(context: Context, root: Path) -> str:
     except InputError as error:
         return str(error)
     finally:
-        one.stop(english("proved"))
+        one.stop(Message("proved"))
         one.join(ANSWER_TIMEOUT)
     return ""

@@ -9,7 +9,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import language_code, tr
+from engine.base.language import Message, language_code, tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
@@ -49,7 +49,7 @@ def report(
     """
     if format_ not in FORMATS:
         raise InputError(
-            tr(
+            Message(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--format",
                 value=format_[:40],

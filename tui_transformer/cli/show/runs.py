@@ -12,8 +12,7 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError, comma_separated
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.runs import manage
 from engine.runs.reader import LOST_AFTER, UNKNOWN, RunReader, no_runs
 from tui_transformer.cli.commands import command, examples
@@ -75,7 +74,7 @@ def _described(row: RunRow) -> tuple[dict[str, object], tuple[str, ...]]:
     }
     cells = (
         row.name,
-        tr("{state} on {host}", state=told(state), host=row.host) if elsewhere else told(state),
+        tr("{state} on {host}", state=tr(state), host=row.host) if elsewhere else tr(state),
         f"{row.step:,} / {row.steps:,}",
         "–" if loss is None else f"{loss:.4f}",
         "–" if row.perplexity is None else f"{row.perplexity:.3f}",
@@ -132,7 +131,7 @@ def delete(
     names = comma_separated(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
-            raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
+            raise InputError(Message("deleting {names} cannot be undone; pass --yes to confirm", names=names))
         asked = tr("delete {names} with all checkpoints? [y/N] ", names=names)
         if input(asked).strip().lower() not in ("y", "yes"):
             return

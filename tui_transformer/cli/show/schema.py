@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from engine.base.errors import InputError, did_you_mean, join_or, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.output import print_answer
 
@@ -43,7 +43,7 @@ def schema(
     known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFileModel}
     if file is not None and file not in known:
         raise InputError(
-            tr(
+            Message(
                 "no schema for '{file}'{nearest}",
                 file=file[:80],
                 nearest=did_you_mean(file, known) or tr("; choose {known}", known=join_or(known)),

@@ -11,7 +11,6 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from engine.proofs.verify.finding import ClaimFinding
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
@@ -98,5 +97,5 @@ def _show(finding: ClaimFinding) -> None:
     from rich.text import Text
 
     sign, style = SIGNS[finding.result.value]
-    said = clean_line(f"{pad_to_width(told(finding.claim), WIDTH)}  {finding.text}")
+    said = clean_line(f"{pad_to_width(tr(finding.claim), WIDTH)}  {finding.text}")
     stdout().print(Text.assemble((f"{sign} ", style), said))

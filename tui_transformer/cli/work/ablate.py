@@ -16,9 +16,8 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
 from engine.base.errors import InputError, comma_separated, process_start_error, write_error
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.base.plain_files import read_regular_file
-from engine.base.recorded_text import told
 from engine.config.keys import diff
 from engine.config.lints import lint
 from engine.config.toml import parse
@@ -176,7 +175,7 @@ def ablate(
         _list(as_json=json)
         return ExitCode.DONE
     if retry_failed and skip_failed:
-        raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
+        raise InputError(Message("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     own = {"--jobs": jobs, "--skip-failed": skip_failed, "--detach": detach}
     require_known_launcher_options(
@@ -384,9 +383,9 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     rows = [(tr("VARIANT"), tr("PARAMETERS"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))]
     for cell in first.values():
         expect = {} if cell.stage else expectations[cell.variant]
-        known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
+        known = [f"{measure} {tr(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
         # Leaves out unknowns, unless all are unknown.
-        expected = comma_separated(known) or (told("unknown") if expect else "")
+        expected = comma_separated(known) or (tr("unknown") if expect else "")
         parameters = si_number(plan.prices[cell.name_without_seed].parameters)
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append((name, parameters, expected, _differs(cell, baseline, first)))
@@ -480,8 +479,8 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
     while process.poll() is None and not is_being_run(runs_dir, name):
         time.sleep(0.05)
     if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # these may mean that nothing was left to do
-        why = told(last_log_line(log))
-        raise InputError(tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=why))
+        why = tr(last_log_line(log))
+        raise InputError(Message("study '{name}' did not start: {last_words_in}", name=name, last_words_in=why))
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
     text = tr(
@@ -504,7 +503,7 @@ def measure_study(data_dir: DataDir = None) -> None:
     except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict) or asked.keys() != PLAN_REQUEST_KEYS or not isinstance(asked["study"], str):
-        raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
+        raise InputError(Message("measure-study: reserved for the studio, which sends it a study on standard input"))
     study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
     known = Plan.read(asked.pop("known"))
     tell: Callable[[Plan], None] = lambda plan: print_json(plan.dump())
@@ -553,7 +552,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = "; " + (tr("its folder is gone") if gone else told(last_log_line(standing.path / "log.txt")))
+            more = "; " + (tr("its folder is gone") if gone else tr(last_log_line(standing.path / "log.txt")))
         name, status = standing.cell.name, status_text(standing)
         print_error(tr("run '{name}': {standing}{more}", name=name, standing=status, more=more))
     if failed and options.failed != "skip":

@@ -8,7 +8,6 @@ import typer
 
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
-from engine.base.recorded_text import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import print_answer, print_columns, print_info, print_json, print_result
@@ -84,7 +83,7 @@ def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
         if as_json:
             print_json({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
         starts = tr("unknown") if wait_ is None else rough_duration(wait_) if wait_ else "–"
-        starts = starts if place else told(entry.state)
+        starts = starts if place else tr(entry.state)
         rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
     if not as_json and len(rows) > 1:
         print_columns(rows)

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from tui_transformer.cli.output import is_terminal, print_info, print_json, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.work.plan import Plan
@@ -22,7 +21,7 @@ from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.work.runner import RunnerListener
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
-LOADING = dict.fromkeys(("queued", "starting"), english("loading"))
+LOADING = dict.fromkeys(("queued", "starting"), Message("loading"))
 WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 
@@ -96,9 +95,9 @@ def status_text(standing: CellStatus) -> str:
         SKIPPED: tr("skipped"),
         ABSENT: tr("not started"),
     }
-    said = texts.get(standing.state, tr("{state} at {where}", state=told(standing.state), where=where))
+    said = texts.get(standing.state, tr("{state} at {where}", state=tr(standing.state), where=where))
     if standing.reason and standing.state in ("failed", SKIPPED, ABSENT):
-        return tr("{state}: {why}", state=said, why=told(standing.reason))
+        return tr("{state}: {why}", state=said, why=tr(standing.reason))
     return said
 
 
@@ -210,7 +209,7 @@ def progress_table(board: StudyProgress, going: Sequence[CellStatus]) -> Rendera
         grid.add_row(
             Text(clean_line(standing.cell.name)),
             ProgressBar(total=max(1, standing.steps), completed=standing.step),
-            Text(where if standing.step else told(LOADING.get(standing.state, standing.state)), style="dim"),
+            Text(where if standing.step else tr(LOADING.get(standing.state, standing.state)), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
     return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to resume"), style="dim"))

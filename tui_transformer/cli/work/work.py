@@ -12,7 +12,7 @@ import typer
 
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line, current_command_line
 from engine.base.errors import InputError, did_you_mean
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, print_error, print_info, print_json, print_result
@@ -57,7 +57,7 @@ def work(
     """
     if study is None:
         if retry_failed:
-            raise InputError(tr("--retry-failed only works with a study"))
+            raise InputError(Message("--retry-failed only works with a study"))
         queue(until=until, device=device, json=json, runs_dir=runs_dir)
         return ExitCode.DONE
     clock = Deadline(None if until is None else seconds_until(until, datetime.now()))

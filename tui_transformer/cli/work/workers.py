@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.cli.output import ExitCode, print_answer, print_error, print_json
 from tui_transformer.lab.work.clusters import LAUNCHERS, Workers
 from tui_transformer.languages import settings_file
@@ -20,7 +20,7 @@ def require_known_launcher_options(via: str, given: Mapping[str, object]) -> Non
     ways = (LOCAL, *LAUNCHERS)
     if via not in ways:
         raise InputError(
-            tr(
+            Message(
                 "{option} {value!r}: must be {known}{nearest}",
                 option="--via",
                 value=via[:40],
@@ -29,11 +29,11 @@ def require_known_launcher_options(via: str, given: Mapping[str, object]) -> Non
             )
         )
     if via == "ssh" and not given["--hosts"]:
-        raise InputError(tr("--via ssh: name the machines, e.g. --hosts node1,node2"))
+        raise InputError(Message("--via ssh: name the machines, e.g. --hosts node1,node2"))
     for option, value in given.items():
         having = [name for name, way in LAUNCHERS.items() if option in way.cli_options] or [LOCAL]
         if value and via not in having:
-            raise InputError(tr("{option}: only works with --via {ways}", option=option, ways=join_or(having)))
+            raise InputError(Message("{option}: only works with --via {ways}", option=option, ways=join_or(having)))
 
 
 def configured_and_typed_slurm_options(typed: str | None) -> tuple[str, ...]:

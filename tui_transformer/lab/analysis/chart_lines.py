@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeVar
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.measures import MEASURES, Measure
 from engine.runs.records import MAX_COUNT, NumericRecord, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, si_number
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
-PROBES = Measure("probes", english("probes"), is_share=True)  # all of them in one chart, see `overlay.probes_over_time`
-THROUGHPUT = Measure("tokens_per_second", english("tokens per second"))  # of train records alone
+PROBES = Measure("probes", Message("probes"), is_share=True)  # all of them in one chart, see `overlay.probes_over_time`
+THROUGHPUT = Measure("tokens_per_second", Message("tokens per second"))  # of train records alone
 CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.is_probe), THROUGHPUT)
 R = TypeVar("R", bound=NumericRecord)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": tr("steps"), "tokens": tr("tokens"), "seconds": tr("time"), "distance": tr("characters back")}
 # How far back the train-loss mean reaches, as a share of the run.
-SMOOTHINGS = {english("off"): 0.0, english("some"): 0.005, english("strong"): 0.02}
+SMOOTHINGS: dict[str, float] = {Message("off"): 0.0, Message("some"): 0.005, Message("strong"): 0.02}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
 from engine.config.measures import MEASURES_BY_KEY, distance_text, name_without_band, probe_measure
 from engine.config.schema import RunConfig
@@ -27,7 +27,7 @@ from tui_transformer.lab.records.badges import NONE_YET, PASSED, cell_text, wors
 
 NONE = NONE_YET
 VAGUE = ("every", "threads")  # last parts of keys that say nothing by themselves
-INTERVAL = english("95 % interval")
+INTERVAL = Message("95 % interval")
 Value = Any  # a number, a text, a tuple of texts, or None
 
 
@@ -215,7 +215,7 @@ def _study(entry: RunEntry, translate: Callable[[str], str]) -> str:
     study = entry.study
     if study is None:
         return ""
-    seed = translate(english("seed {seed}")).format(seed=study.seed)
+    seed = translate(Message("seed {seed}")).format(seed=study.seed)
     return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
 
 
@@ -227,11 +227,11 @@ def _loss_difference_column(key: str, value: Callable[[RunEntry], Value], name: 
     return _compared(f"Δ{key}", f"Δ {key}", name, *cells, shown_title=f"Δ {tr(key)}")
 
 
-NAME = text_column(english("run"), lambda e: e.name, always=True)
-LAST = Column("last", english("last"), english("last validation loss"), lambda e, b: e.last, _loss, _exact, always=True)
+NAME = text_column(Message("run"), lambda e: e.name, always=True)
+LAST = Column("last", Message("last"), Message("last validation loss"), lambda e, b: e.last, _loss, _exact, always=True)
 VERDICT = _compared(
     "verdict",
-    english("verdict"),
+    Message("verdict"),
     "verdict",
     verdict,
     str,
@@ -242,7 +242,7 @@ VERDICT = _compared(
 )
 CHECKS = Column(
     "checks",
-    english("checks"),
+    Message("checks"),
     "checks",
     badges_if_checked,
     _badges,
@@ -254,77 +254,77 @@ CHECKS = Column(
 )
 MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, even_if_incomparable=True)
 MORE_PARAMETERS = _compared(
-    "Δparams", english("Δ params"), english("parameters − baseline's"), MORE_PARAMETERS_VALUE, _signed, str
+    "Δparams", Message("Δ params"), Message("parameters − baseline's"), MORE_PARAMETERS_VALUE, _signed, str
 )
 BITS = _compared(
     "Δbits_per_byte",
-    english("Δ bits per byte"),
-    english("bits per byte − baseline's"),
+    Message("Δ bits per byte"),
+    Message("bits per byte − baseline's"),
     _bits_per_byte_difference,
     _change,
     _change_exact,
 )
 JUDGED_COLUMNS = (
     LAST,
-    _loss_difference_column("last", _final, english("last loss − baseline's")),
+    _loss_difference_column("last", _final, Message("last loss − baseline's")),
     BITS,
     VERDICT,
     CHECKS,
 )
 MEASURED_COLUMNS = (
-    Column("best", english("best"), english("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
-    _loss_difference_column("best", lambda e: e.best, english("best loss − baseline's")),
-    Column("gap", english("last − best"), english("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
+    Column("best", Message("best"), Message("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
+    _loss_difference_column("best", lambda e: e.best, Message("best loss − baseline's")),
+    Column("gap", Message("last − best"), Message("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
     Column(
         "excess",
-        english("excess"),
-        english("last loss above the reachable floor"),
+        Message("excess"),
+        Message("last loss above the reachable floor"),
         lambda e, b: e.excess,
         _change,
         _change_exact,
     ),
-    Column("params", english("params"), english("parameters"), lambda e, b: e.parameters, si_number, str, always=True),
+    Column("params", Message("params"), Message("parameters"), lambda e, b: e.parameters, si_number, str, always=True),
     MORE_PARAMETERS,
-    text_column(english("state"), lambda e: e.state, show=tr, always=True),
-    Column("step", english("step"), "step", lambda e, b: e.step, _whole, str, always=True),
-    Column("steps", english("planned"), english("planned steps"), lambda e, b: e.steps, _whole, str),
-    Column("tokens", english("tokens"), english("tokens seen"), lambda e, b: e.tokens, si_number, str),
+    text_column(Message("state"), lambda e: e.state, show=tr, always=True),
+    Column("step", Message("step"), "step", lambda e, b: e.step, _whole, str, always=True),
+    Column("steps", Message("planned"), Message("planned steps"), lambda e, b: e.steps, _whole, str),
+    Column("tokens", Message("tokens"), Message("tokens seen"), lambda e, b: e.tokens, si_number, str),
     Column(
         "flops",
-        english("FLOPs/token"),
-        english("floating-point operations per token"),
+        Message("FLOPs/token"),
+        Message("floating-point operations per token"),
         lambda e, b: e.flops_per_token,
         si_number,
         str,
     ),
     Column(
         "tok/s",
-        english("tok/s"),
-        english("training tokens per second"),
+        Message("tok/s"),
+        Message("training tokens per second"),
         lambda e, b: e.tokens_per_second,
         si_number,
         "{:.0f}".format,
     ),
-    Column("time", english("time"), english("training time (s)"), lambda e, b: e.seconds, duration, "{:.1f}".format),
+    Column("time", Message("time"), Message("training time (s)"), lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
 ABOUT_COLUMNS = (
-    text_column(english("corpus"), lambda e: e.corpus),
+    text_column(Message("corpus"), lambda e: e.corpus),
     text_column(
-        english("unit"),
+        Message("unit"),
         lambda e: f"nats per {e.protocol.unit}",
-        english("unit of the loss"),
+        Message("unit of the loss"),
         localized_cell=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
     ),
     Column(
-        "context", english("context"), english("scoring context (tokens)"), lambda e, b: e.protocol.context, _whole, str
+        "context", Message("context"), Message("scoring context (tokens)"), lambda e, b: e.protocol.context, _whole, str
     ),
     Column(
-        "stride", english("stride"), english("scoring stride (tokens)"), lambda e, b: e.protocol.stride, _whole, str
+        "stride", Message("stride"), Message("scoring stride (tokens)"), lambda e, b: e.protocol.stride, _whole, str
     ),
-    text_column(english("preset"), lambda e: e.preset),
-    text_column(english("study"), lambda e: _study(e, str), localized_cell=lambda e, b: _study(e, tr)),
-    Column("tags", english("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right_aligned=False),
-    text_column(english("notes"), lambda e: e.notes),
+    text_column(Message("preset"), lambda e: e.preset),
+    text_column(Message("study"), lambda e: _study(e, str), localized_cell=lambda e, b: _study(e, tr)),
+    Column("tags", Message("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right_aligned=False),
+    text_column(Message("notes"), lambda e: e.notes),
 )
 
 ALIASES = {
@@ -352,7 +352,7 @@ def setting_column(key: str, title: str = "") -> Column:
 
 
 def probe_column(name: str) -> Column:
-    title, said = probe_measure(name).title, english("probe {name} (share correct)")
+    title, said = probe_measure(name).title, Message("probe {name} (share correct)")
     cells = lambda e, b: e.probes.get(name), _share, _decimals
     return Column(name, title, said.format(name=name), *cells, shown_name=tr(said, name=tr(title)))
 
@@ -360,17 +360,17 @@ def probe_column(name: str) -> Column:
 def score_column(name: str) -> Column:
     title, shown, exact_match = name.replace("_", " "), tr(SCORES[name].name), name == EXACT_MATCH
     show = SCORES[name].brief_format.format if exact_match else "{:.4g}".format
-    said = english("{title}, last (share)") if exact_match else english("{title}, last")
+    said = Message("{title}, last (share)") if exact_match else Message("{title}, last")
     cells = lambda e, b: e.scores.get(name), show, _exact
     return Column(name, title, said.format(title=title), *cells, shown_title=shown, shown_name=tr(said, title=shown))
 
 
-ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
+ALWAYS_THE_SAME = Message("exact match − that of always giving the most frequent answer")
 OVER_MAJORITY_VALUE = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column(
-    "Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER_MAJORITY_VALUE, "{:+.1%}".format, _change_exact
+    "Δmajority", Message("Δ majority"), ALWAYS_THE_SAME, OVER_MAJORITY_VALUE, "{:+.1%}".format, _change_exact
 )
-OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always predicting the most frequent class"))
+OVER_CLASS = replace(OVER_MAJORITY, name=Message("accuracy − that of always predicting the most frequent class"))
 FIXED_COLUMNS = {c.key: c for c in (NAME, *JUDGED_COLUMNS, *MEASURED_COLUMNS, OVER_MAJORITY, *ABOUT_COLUMNS)}
 
 

@@ -64,7 +64,7 @@ NO_BASELINE = tr("No baseline is set; press p to set one.")
 GAP = 2  # spaces between two columns
 STATE = 10  # columns
 Rows = list[list[str]]
-_KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
+_KINDS: dict[str, str] = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
 
 
 @dataclass(frozen=True)

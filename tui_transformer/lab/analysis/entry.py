@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import SkipValidation
 
-from engine.base.language import english
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.measures import MEASURES, MEASURES_BY_KEY, Measure, probe_measure
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.runs.lineage import INIT_FROM
@@ -20,14 +19,14 @@ from tui_transformer.lab.formatting import classification_baseline_lines
 from tui_transformer.lab.records.badges import acknowledged_badges
 from tui_transformer.lab.records.run_files import RunFiles
 
-DAMAGED = english("damaged")
-ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
-NO_RUN = english("no run")  # the state of the row for always giving the same answer
+DAMAGED = Message("damaged")
+ENDED_EARLY = (Message("stopped"), Message("interrupted"), Message("failed"), Message("lost"))
+NO_RUN = Message("no run")  # the state of the row for always giving the same answer
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here besides scores
 TEXT_SETTINGS = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURES_BY_KEY["loss"]
-LAST = replace(LOSS, key="last", name=english("validation loss"))
-BEST = replace(LOSS, key="best", name=english("best validation loss"))
+LAST = replace(LOSS, key="last", name=Message("validation loss"))
+BEST = replace(LOSS, key="best", name=Message("best validation loss"))
 EXCESS = MEASURES_BY_KEY["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.
@@ -202,13 +201,13 @@ def read_entry(path: Path) -> RunEntry:
     older = tuple(name for name in (*REDEFINED_HERE, *SCORES) if name in names and known[name])
     badges = files.badges
     if state == "failed" and _NO_NUMBER.search(status.reason):
-        badges.setdefault("DIVERGED", told(status.reason))
+        badges.setdefault("DIVERGED", tr(status.reason))
     gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
     majority, characters = data.majority, config.get("data.tokenizer", "characters") == "characters"
     return RunEntry(
         path=path,
         state=state,
-        reason=told(status.reason),
+        reason=tr(status.reason),
         created=born.created,
         preset=born.preset or "",
         step=status.step,

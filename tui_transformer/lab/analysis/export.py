@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.files import replace_non_finite, write_user_file
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import FIXED_COLUMNS, Column, Value, columns
@@ -185,4 +185,4 @@ def save(text: str | Iterable[str], path: Path) -> None:
     except OSError as error:
         raise write_error(tr("{path} cannot be written", path=str(path)[:200]), error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(tr("{path} cannot be written: {error}", path=str(path)[:200], error=error)) from None
+        raise InputError(Message("{path} cannot be written: {error}", path=str(path)[:200], error=error)) from None

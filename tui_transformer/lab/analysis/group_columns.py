@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.measures import MEASURES_BY_KEY, Measure
 from tui_transformer.lab.analysis import columns as runs_columns
 from tui_transformer.lab.analysis.columns import (
@@ -33,7 +33,7 @@ from tui_transformer.lab.records.badges import badge, mark_if_seen
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
-ADJUSTED = english("paired t test, corrected across all verdicts in the study and for a second look")
+ADJUSTED = Message("paired t test, corrected across all verdicts in the study and for a second look")
 
 
 def _badges(standing: VariantResult, seen: Collection[str] = ()) -> str:
@@ -42,13 +42,13 @@ def _badges(standing: VariantResult, seen: Collection[str] = ()) -> str:
     return " ".join(mark_if_seen(badge(n).word + some[n], seen=n in seen) for n in standing.badges)
 
 
-VARIANT = text_column(english("variant"), lambda s: s.group.name, always=True)
-TITLE = replace(VARIANT, title=english("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
+VARIANT = text_column(Message("variant"), lambda s: s.group.name, always=True)
+TITLE = replace(VARIANT, title=Message("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
 STUDY = text_column("study", lambda s: s.group.study)
 SEEDS = Column(
     "n",
     "n",
-    english("seeds"),
+    Message("seeds"),
     lambda s, b: len(s.group.counted_runs),
     str,
     str,
@@ -65,21 +65,21 @@ VERDICT = text_column(
 CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.badges_acknowledged))
 P_VALUE = Column(
     "p",
-    english("p adj."),
+    Message("p adj."),
     f"p ({ADJUSTED})",
     lambda s, b: _difference_field(s, s.primary, "adjusted_p"),
     _p,
     _number,
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
-PRIMARY = text_column(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
-CHANGE = english("loss − baseline's (% of baseline)")
+PRIMARY = text_column(Message("primary"), lambda s: s.primary.name, Message("primary measure"), show=tr)
+CHANGE = Message("loss − baseline's (% of baseline)")
 PER_CENT = Column("%", "Δ %", CHANGE, lambda s, b: s.loss_change(), signed_per_cent, signed_per_cent)
-PPL = english("perplexity − baseline's (% of baseline)")
+PPL = Message("perplexity − baseline's (% of baseline)")
 PERPLEXITY = Column(
-    "ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), signed_per_cent, signed_per_cent
+    "ppl%", Message("Δ ppl %"), PPL, lambda s, b: s.perplexity_change(), signed_per_cent, signed_per_cent
 )
-RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
+RANK = Column("rank", Message("rank"), Message("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 
 def _difference_field(standing: VariantResult, measure: Measure, what: str) -> Any:
@@ -121,7 +121,7 @@ def difference_column(measure: Measure) -> Column:
 
 
 def verdict_column(measure: Measure) -> Column:
-    said = english("{title} verdict")
+    said = Message("{title} verdict")
 
     def value(standing: VariantResult, language: Language = ENGLISH) -> str:
         return brief_verdict(standing.judgement(measure), language)
@@ -138,7 +138,7 @@ def verdict_column(measure: Measure) -> Column:
 def _measure_heading(measure: Measure, how: str, translate: Callable[[str], str] = str) -> str:
     """Its name, in the language that `said` translates to, and that its interval is beside it."""
     name = translate(measure.name) + (" (%)" if measure.unit == "%" else "")
-    return translate(english("{name}, 95 % interval")).format(name=how.format(name=name))
+    return translate(Message("{name}, 95 % interval")).format(name=how.format(name=name))
 
 
 def _averaged(of: Column) -> Column:
@@ -170,14 +170,14 @@ COST_COLUMNS = (PARAMETERS, MORE_PARAMETERS, *TRAINING_COLUMNS)
 DERIVED_COLUMNS = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
-    english("majority"),
-    english("exact match when always giving the most frequent answer (not a run)"),
+    Message("majority"),
+    Message("exact match when always giving the most frequent answer (not a run)"),
     lambda s, b: getattr(s.group.representative.majority, "share", None),
     "{:.1%}".format,
     _number,
 )
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
-MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always predicting the most frequent class (not a run)"))
+MAJORITY_CLASS = replace(MAJORITY, name=Message("accuracy when always predicting the most frequent class (not a run)"))
 OVER_CLASS = _averaged(runs_columns.OVER_CLASS)
 ABOUT_GROUPS = [_of_representative(column) for column in ABOUT_COLUMNS if column.key in ("corpus", "unit")]
 
@@ -201,7 +201,7 @@ def expected_column(measures: Sequence[Measure]) -> Column:
         return outcome_summary(expectations(standing, measures), language)
 
     shown = lambda s, b: value(s, CURRENT_LANGUAGE)
-    return text_column(english("expected"), value, english("outcome against expectations"), localized_cell=shown)
+    return text_column(Message("expected"), value, Message("outcome against expectations"), localized_cell=shown)
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config.keys import is_bookkeeping
 from engine.config.measures import MOST_UNKNOWN
 from tui_transformer.lab.analysis.entry import BITS_PER_BYTE, DAMAGED, ENDED_EARLY, RunEntry, ScoringProtocol
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
-WITH_OTHER = {  # by what differs from the runs that count
-    english("corpus"): english("with a different corpus"),
-    english("split"): english("with a different split"),
-    english("objective"): english("with a different objective"),
-    english("unit"): english("with a different unit"),
-    english("tokens"): english("with different tokens"),
-    english("context"): english("with a different context"),
-    english("stride"): english("with a different stride"),
+WITH_OTHER: dict[str, str] = {  # by what differs from the runs that count
+    Message("corpus"): Message("with a different corpus"),
+    Message("split"): Message("with a different split"),
+    Message("objective"): Message("with a different objective"),
+    Message("unit"): Message("with a different unit"),
+    Message("tokens"): Message("with different tokens"),
+    Message("context"): Message("with a different context"),
+    Message("stride"): Message("with a different stride"),
 }
 
 
@@ -232,13 +232,13 @@ class Grouping:
         left_out: dict[Path, str] = {}
         for run in ordered:
             seed = run.seed_or_study_seed
-            reason = _why_uncounted(run) or (english("without a seed") if seed is None else "")
+            reason = _why_uncounted(run) or (Message("without a seed") if seed is None else "")
             if not reason and scored is not None:
                 reason = WITH_OTHER.get(differing_part(run, scored), "")
             if not reason and settings is not None and run.config and self._settings_key(run) != settings:
-                reason = english("with different settings")
+                reason = Message("with different settings")
             if not reason and seed in counted:
-                reason = english("with a repeated seed")
+                reason = Message("with a repeated seed")
             if reason or seed is None:
                 left_out[run.path] = reason
             else:
@@ -269,12 +269,12 @@ def _by_seed(run: RunEntry) -> tuple[int, str, str]:
 def _why_uncounted(run: RunEntry) -> str:
     """Return why a run's scores do not count for its variant, in English; "" if they do."""
     if DIVERGED in run.badges:
-        return english("diverged")
+        return Message("diverged")
     if run.live:
-        return english("still training")
-    early = dict.fromkeys(ENDED_EARLY, english("ended early"))
-    unscored = english("without a score") if run.last is None else ""
-    waiting = {"queued": english("waiting"), "failed": english("failed"), "finished": unscored}
+        return Message("still training")
+    early = dict.fromkeys(ENDED_EARLY, Message("ended early"))
+    unscored = Message("without a score") if run.last is None else ""
+    waiting = {"queued": Message("waiting"), "failed": Message("failed"), "finished": unscored}
     return (early | waiting).get(run.state, DAMAGED)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.base.errors import InputError, comma_separated, did_you_mean, join_or
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.keys import all_keys
 from engine.runs.records import MAX_NUMBER
 from tui_transformer.lab.analysis.columns import (
@@ -121,24 +121,24 @@ def _term(text: str, at: int, known: "FilterKeys") -> tuple[Matches, int]:
         return has, word.end()
     if not key:
         shown = text[at : sign.end()].strip()
-        raise InputError(tr("{text}: needs a key before it, e.g. loss{sign}1.3", text=shown, sign=sign[1]))
+        raise InputError(Message("{text}: needs a key before it, e.g. loss{sign}1.3", text=shown, sign=sign[1]))
     value = _WORD.match(text, sign.end())
     if value is None:
-        raise InputError(tr("{key}{sign}: needs a value after {sign}", key=key, sign=sign[1]))
+        raise InputError(Message("{key}{sign}: needs a value after {sign}", key=key, sign=sign[1]))
     _require_closed_quote(value[0])
     return _condition(key, sign[1], value[0].strip('"'), known), value.end()
 
 
 def _require_closed_quote(word: str) -> None:
     if word.count('"') == 1:
-        raise InputError(tr("{word}: missing a closing quotation mark", word=word))
+        raise InputError(Message("{word}: missing a closing quotation mark", word=word))
 
 
 def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
     size, sought = parse_number(value), value.casefold()
     if key in ("badge", "tag"):
         if sign not in (":", "=", "!="):
-            raise InputError(tr("{key}{sign}{value}: write {key}:{value}", key=key, sign=sign, value=value))
+            raise InputError(Message("{key}{sign}{value}: write {key}:{value}", key=key, sign=sign, value=value))
         badge, tag = None, value.lstrip("#").casefold()
         if key == "badge":
             names = {name.casefold(): name for name in BADGES}
@@ -146,7 +146,7 @@ def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
             badge = names.get(value.rstrip(".").casefold())
             if badge is None:
                 hint = did_you_mean(value.upper(), BADGES) or tr("; choose {badges}", badges=join_or(BADGES))
-                raise InputError(tr("no badge named '{value}'{hint}", value=value, hint=hint))
+                raise InputError(Message("no badge named '{value}'{hint}", value=value, hint=hint))
 
         def has(entry: RunEntry, baseline: RunEntry | None) -> bool:
             return badge in entry.badges if badge is not None else tag in map(str.casefold, entry.tags)
@@ -156,10 +156,12 @@ def _condition(key: str, sign: str, value: str, known: "FilterKeys") -> Matches:
     name = column.key
     if sign in COMPARE:
         if not column.right_aligned and not column.config_key:
-            why = tr("{key} is text: write {key}={value}, or {key}:{value} to match part of it", key=name, value=value)
+            why = Message(
+                "{key} is text: write {key}={value}, or {key}:{value} to match part of it", key=name, value=value
+            )
             raise InputError(why)
         if size is None:
-            why = tr(
+            why = Message(
                 "{key}{sign}{value}: {sign} needs a number, e.g. 1.3, 10k or 50%", key=name, sign=sign, value=value
             )
             raise InputError(why)
@@ -222,7 +224,7 @@ class FilterKeys:
                 if _OPERATOR.match(text, end):
                     return name, end
                 if end == len(text) or text[end].isspace():
-                    raise InputError(tr("{name} is a probe: compare it with a number, e.g. {name}>50%", name=name))
+                    raise InputError(Message("{name} is a probe: compare it with a number, e.g. {name}>50%", name=name))
         return None, at
 
     def column(self, key: str) -> Column:
@@ -240,9 +242,9 @@ class FilterKeys:
         if len(meant) == 1:
             return setting_column(meant[0])
         if meant:
-            raise InputError(tr("'{key}' could be {meant}: write it in full", key=key, meant=join_or(meant)))
+            raise InputError(Message("'{key}' could be {meant}: write it in full", key=key, meant=join_or(meant)))
         hint = did_you_mean(key, self.names) or tr("; try loss, params, state, or a setting")
-        raise InputError(tr("unknown key '{key}'{hint}", key=key[:80], hint=hint))
+        raise InputError(Message("unknown key '{key}'{hint}", key=key[:80], hint=hint))
 
     @property
     def names(self) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.config.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
     BITS_PER_BYTE,
@@ -51,8 +51,8 @@ BASELINE = "—"
 OWN, BASELINES = LazyPhrase("whose.own"), LazyPhrase("whose.baseline")  # whose scores have a problem
 UNKNOWN = "unknown"
 INCOMPARABLE = "incomparable"  # the kind of a verdict on scores that cannot be compared
-AS_EXPECTED, NOT_AS_EXPECTED = english("as expected"), english("not as expected")
-OPEN, UNKNOWN_BEFOREHAND = english("open"), english("unknown beforehand")
+AS_EXPECTED, NOT_AS_EXPECTED = Message("as expected"), Message("not as expected")
+OPEN, UNKNOWN_BEFOREHAND = Message("open"), Message("unknown beforehand")
 
 
 def verdict(entry: RunEntry, baseline: RunEntry | None, language: Language = ENGLISH) -> str:

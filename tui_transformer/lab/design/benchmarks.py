@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.errors import InputError, reason
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.keys import flatten
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.work.study import Study
@@ -64,11 +63,11 @@ async def run_check(command: list[str], on_progress_line: Callable[[str], None] 
     try:
         _, lines, complaint = await run_process(command, on_error_line=on_progress_line)
     except OSError as error:
-        raise InputError(tr("measurement failed: {strerror}", strerror=reason(error))) from None
+        raise InputError(Message("measurement failed: {strerror}", strerror=reason(error))) from None
     costs = objects_of_kind("cost", lines)
     if not costs:
         raise InputError(complaint or tr("check returned no result"))
-    verdicts = [one | {"why": told(str(one.get("why", "")))} for one in objects_of_kind("verdict", lines)]
+    verdicts = [one | {"why": tr(str(one.get("why", "")))} for one in objects_of_kind("verdict", lines)]
     return Benchmark.read(costs[0] | {"verdicts": verdicts})
 
 
@@ -80,4 +79,4 @@ async def time_study_steps(study: Study, target: LaunchTarget) -> "Estimate":
         found = Estimate.read(one | {"measured": True})
         if found.seconds is not None:
             return found
-    raise InputError(tr("measurement failed: ablate returned no plan"))
+    raise InputError(Message("measurement failed: ablate returned no plan"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.base.command_line import program
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config import presets
 from engine.config.keys import diff, flatten
 from engine.config.lints import lint
@@ -114,11 +114,13 @@ class StudyDraft:
         words = _NEXT_AXIS.split(text.strip())
         axes = dict(parse_axis(word, least=1) for word in words)  # next to the design one value is enough
         if len(axes) < len(words):
-            raise InputError(tr("a key appears twice; list all its values at once, separated by commas"))
+            raise InputError(Message("a key appears twice; list all its values at once, separated by commas"))
         count = math.prod(len(values) for values in axes.values())
         if count > MOST:
             raise InputError(
-                tr("these values make {count:,} variants; at most {most} can be added at once", count=count, most=MOST)
+                Message(
+                    "these values make {count:,} variants; at most {most} can be added at once", count=count, most=MOST
+                )
             )
         for key, values in axes.items():
             for value in values:  # an invalid value is a typo, not a variant
@@ -178,7 +180,7 @@ class StudyDraft:
         """A copy with other seeds: `3`, or `1,5,9`."""
         seeds = parse_seeds(text)
         if len(set(seeds)) < len(seeds):
-            raise InputError(tr("a seed is listed twice; the same seed gives the same run"))
+            raise InputError(Message("a seed is listed twice; the same seed gives the same run"))
         return replace(self, seeds=seeds, seeds_given=True)
 
     def with_seed_added_or_removed(self, direction: int) -> "StudyDraft":
@@ -425,7 +427,7 @@ def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     unset = [key for key in whole if key not in flatten(config.dump()) and key not in NOT_OF_A_STUDY]
     if unset:
         raise InputError(
-            tr(
+            Message(
                 "{name} extends no preset and does not set {unset}, which a study requires",
                 name=design.name,
                 unset=unset[0],

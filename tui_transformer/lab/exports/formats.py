@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, join_and, join_or
-from engine.base.language import tr
+from engine.base.language import Message
 from engine.runs.files import SCHEMA, flat_items, replace_non_finite
 from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, package, tensorboard, wandb
@@ -88,7 +88,7 @@ def write(tool: str, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise InputError(
-            tr(
+            Message(
                 "export --to {tool} needs {missing}: run pip install 'tui-transformer[{tool}]'; --to {texts} "
                 "needs nothing extra",
                 tool=tool,

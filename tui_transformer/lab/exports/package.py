@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from engine import capabilities
 from engine.base.clean import clean, clean_line
 from engine.base.errors import InputError, write_error
-from engine.base.language import language_code, tr
+from engine.base.language import Message, language_code, tr
 from engine.base.release import version
 from engine.config.measures import MEASURES
 from engine.config.schema import RunConfig
@@ -55,7 +55,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         raise InputError(why)
     folder = out / run.name
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
+        raise InputError(Message("{folder} is not empty; choose another --out", folder=folder))
     task = _task_of(run)
     losses = recompute_first_losses(run, task)
     try:
@@ -81,7 +81,7 @@ def _task_of(run: ExportedRun) -> "Task":
     task = task_of_run(run, None)
     if run.data.sha256 != task.corpus.sha256 or run.data.tokenizer_sha256 != task.tokenizer.sha256:
         raise InputError(
-            tr(
+            Message(
                 "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
                 name=task.corpus.name,
                 name2=run.name,
@@ -89,7 +89,7 @@ def _task_of(run: ExportedRun) -> "Task":
         )
     if (size := sum(counts.get("characters", 0) for counts in run.data.splits.values())) > LARGEST:
         raise InputError(
-            tr(
+            Message(
                 "export --to package also writes the data, but {size:,} characters are too many; at most {most:,} "
                 "are allowed",
                 size=size,
@@ -137,7 +137,7 @@ def _prove(folder: Path, name: str, steps: int) -> None:
         failed, said = True, str(error)
     if failed:
         said = clean_line(said[:300])
-        why = tr(
+        why = Message(
             "export --to package: the program for {name} does not train the same model: {said}", name=name, said=said
         )
         raise InputError(why)

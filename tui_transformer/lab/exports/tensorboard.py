@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.toml import config_toml
 from engine.runs.files import atomic_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
@@ -23,7 +23,9 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     folder = out / run.name
     if any(folder.glob("events.out.tfevents.*")):
         raise InputError(
-            tr("{folder} already has event files, so points would be duplicated; choose another --out", folder=folder)
+            Message(
+                "{folder} already has event files, so points would be duplicated; choose another --out", folder=folder
+            )
         )
     name = f"events.out.tfevents.{int(run.start):010d}.{run.name}"
     folder.mkdir(parents=True, exist_ok=True)

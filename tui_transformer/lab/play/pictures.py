@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from engine.base.language import english, tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.config.model import ModelConfig, layer_ranges
 from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.config.visibility import Visibility, self_attention
@@ -78,9 +77,9 @@ KIND = ("attention", "position")
 def stack_plans(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
     """A network's stacks, one or encoder and decoder; if their layers differ in what is drawn, one for each kind."""
     if model.architecture == "encoder-decoder":
-        shapes = [
-            (english("encoder"), False, model.source_tokens, model.encoder_layers),
-            (english("decoder"), True, model.context_length, model.n_layers),
+        shapes: list[tuple[str, bool, int, int]] = [
+            (Message("encoder"), False, model.source_tokens, model.encoder_layers),
+            (Message("decoder"), True, model.context_length, model.n_layers),
         ]
     else:
         shapes = [("", model.causal, model.context_length, model.n_layers)]
@@ -155,7 +154,7 @@ def mask_sentence(stack: StackPlan, n: int) -> str:
     see = stack.visibility
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
     what = stack.visibility_text + (tr(" (more than shown here)") if n < stack.length and far >= n else "")
-    owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
+    owner = tr("{stack}'s ", stack=tr(stack.name)) if stack.name else ""
     where = tr(" in {layers}", layers=stack.layers_text) if stack.layers_text else ""
     return tr(
         "{owner}self-attention{where}, {attention}: each query sees {what}",
@@ -325,7 +324,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Pi
             said = tr("position {kind}: its term depends on the query's content; only one factor is drawn", kind=kind)
             note = Text(said + "\n")
         return note + picture(waves, title=title, row_meaning=tr("distances q − k"), column_meaning=tr("features"))
-    owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
+    owner = tr(", {stack}", stack=tr(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
     words = {"kind": kind, "learned": learned if position.learned else ""}
     table = embedding_values(scheme, n)

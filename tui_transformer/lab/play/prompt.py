@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rich.cells import cell_len
 
 from engine.base.errors import InputError, did_you_mean
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.formatting import fit_to_width
 
 Settings = dict[str, float | int]
@@ -136,7 +136,7 @@ class CommandPrompt:
         if command is None:
             known = [f"/{other}" for other in (*self.table.commands, *OTHER_NAMES)]
             raise InputError(
-                tr(
+                Message(
                     "unknown command /{name}{nearest}",
                     name=name[:40],
                     nearest=did_you_mean("/" + name, known) or tr("; /help lists the commands"),
@@ -159,12 +159,12 @@ class CommandPrompt:
             self.show_reply("\n".join(self.history) or tr("nothing has been asked yet"))
         elif name == "again":
             if not self.history:
-                raise InputError(tr("/again: nothing has been asked yet"))
+                raise InputError(Message("/again: nothing has been asked yet"))
             self._change_setting("seed", int(self.settings["seed"]) + 1)
             self.remark(tr("the same prompt with seed {seed}", seed=self.settings["seed"]))
             self.answer(self.history[-1])
         else:
-            raise InputError(tr("not available here"))
+            raise InputError(Message("not available here"))
 
     def completions(self, line: str) -> list[str]:
         """Return the commands that the line may become, with a space before an argument."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.base.errors import InputError, reason
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.data.framing import beginnings
 from engine.runs.reader import RunReader
 from engine.runs.records import ModelOutput, Sample
@@ -79,7 +79,7 @@ class ModelWriter(ABC):
 
     def set_target(self, language: str) -> None:
         """Translate to this language from now on, one of several; `InputError` if it is none of them."""
-        raise InputError(tr("/to: {name} is not a translation model", name=self.name))
+        raise InputError(Message("/to: {name} is not a translation model", name=self.name))
 
     @abstractmethod
     def stream(
@@ -114,7 +114,9 @@ class ModelWriter(ABC):
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         if not self.ranks_answers:
             raise InputError(
-                tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
+                Message(
+                    "examples: {name} continues any text; only runs trained on documents have examples", name=self.name
+                )
             )
         from engine.tasks.task import make_task
 
@@ -231,7 +233,7 @@ def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, 
     """Return the text before and after an arrow (the last, or the first), stripped."""
     arrow = next((sign for sign in ARROWS if sign in text), None)
     if arrow is None:
-        raise InputError(tr("surprise: {needed}", needed=needed))
+        raise InputError(Message("surprise: {needed}", needed=needed))
     asked, _, answer = text.rpartition(arrow) if last else text.partition(arrow)
     return asked.strip(), answer.strip()
 
@@ -291,7 +293,7 @@ class TextWriter(ModelWriter):
         self, text: str, settings: Settings, answer_index: int = 0, alternatives: int = 0
     ) -> Iterator[AnswerToken]:
         if not text:
-            raise InputError(tr("prompt '': enter at least one character, e.g. 'O'"))
+            raise InputError(Message("prompt '': enter at least one character, e.g. 'O'"))
         how, seed = make_sampling(settings, answer_index, self.config.generation.overflow)
         yield from self._stream(text, int(settings["length"]), how, seed, alternatives)
 
@@ -310,7 +312,7 @@ class TextWriter(ModelWriter):
 
         ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
         if text and not ids.numel():
-            raise InputError(tr("prompt: contains no tokens; enter at least one word"))
+            raise InputError(Message("prompt: contains no tokens; enter at least one word"))
         return ids
 
     def _decode(self, token: int) -> str:
@@ -379,7 +381,7 @@ class MaskedWriter(TextWriter):
         tokens = sum(map(len, parts)) + len(parts) - 1
         if GAP not in text or tokens > context:
             raise InputError(
-                tr(
+                Message(
                     "prompt: this model fills gaps of one {unit}; mark each with {gap}, in a text of at most "
                     "{context} {units}, e.g. {example}",
                     unit=self.unit,
@@ -424,7 +426,7 @@ class TranslationWriter(ModelWriter):
         self.tokenizer = tokenizer
         if not self.tokenizer.is_pair:
             raise InputError(
-                tr(
+                Message(
                     "run '{name}' is not a translation model; use `{command}`",
                     name=self.name,
                     command=self.reader.command("sample"),
@@ -460,7 +462,7 @@ class TranslationWriter(ModelWriter):
         beam, n_best = int(how["beam"]), int(how["nbest"])
         if n_best > beam:
             raise InputError(
-                tr(
+                Message(
                     "/nbest {n_best}: more than a beam of {beam} can give; enter /beam {n_best}",
                     n_best=n_best,
                     beam=beam,
@@ -630,7 +632,7 @@ class QuestionWriter(DocumentWriter):
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
-            raise InputError(tr("prompt '': enter a question, e.g. {example}", example=self.example))
+            raise InputError(Message("prompt '': enter a question, e.g. {example}", example=self.example))
         return QuestionAnswer(self.config, self._size).make_prompt(question)
 
 
@@ -651,7 +653,7 @@ class SpanWriter(DocumentWriter):
         if not 1 < len(parts) <= most + 1:
             gaps = tr("one gap") if most == 1 else tr("1 to {most} gaps", most=most)
             raise InputError(
-                tr(
+                Message(
                     "prompt: this model fills {gaps} in a document; mark what is missing with ___, e.g. {example}",
                     gaps=gaps,
                     example=self.example,
@@ -691,7 +693,7 @@ class ClassWriter(ModelWriter):
         return tuple(self._ranked_classes(text)[: others + 1])
 
     def surprise(self, text: str, alternatives: int = 0) -> ScoredText:
-        raise InputError(tr("surprise: this model classifies texts and does not predict their tokens"))
+        raise InputError(Message("surprise: this model classifies texts and does not predict their tokens"))
 
     def _ranked_classes(self, text: str) -> list[FullAnswer]:
         """Return every class with its probability, the likeliest first."""
@@ -748,7 +750,7 @@ class WriterCache:
             return self._find_or_load(run, which)
         except OSError as error:
             raise InputError(
-                tr("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=reason(error))
+                Message("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=reason(error))
             ) from None
         except InputError:
             if RunReader(run).status.state not in ("running", "paused", "handing-over"):

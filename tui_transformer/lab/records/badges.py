@@ -8,8 +8,7 @@ from typing import Literal
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.runs.records import Notes, VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -73,8 +72,8 @@ BADGES = {name: Badge(name, **table) for name, table in _TABLES.items()}
 
 def badge(name: str) -> Badge:
     """Return a badge's meaning in English; one from a later version is shown by name."""
-    means = english("This version does not know this badge.")
-    advice = english("Read the reason given; a newer version may explain more.")
+    means = Message("This version does not know this badge.")
+    advice = Message("Read the reason given; a newer version may explain more.")
     return BADGES.get(name) or Badge(name, name[:9], means, advice)
 
 
@@ -140,7 +139,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[CheckFinding, ...]:
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = WHEN.get(when, tr("while training")), told(same[-1].why)
+        time, why = WHEN.get(when, tr("while training")), tr(same[-1].why)
         name = CHECKS.get(check, check)
         if said != "ok":
             alarmed.add(check)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.base.language import english
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Run, TrainRecord, ValidationRecord
@@ -21,7 +20,7 @@ from tui_transformer.lab.work.line import DeviceQueue
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 STUDY_RECORDS = 50  # train records kept of a study's runs, whose evaluations alone are drawn
-QUEUED, DAMAGED = english("queued"), english("damaged")
+QUEUED, DAMAGED = Message("queued"), Message("damaged")
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def _row(reader: RunReader) -> RunRow:
         path=reader.path,
         state=state,
         phase=status.phase,
-        reason=told(status.reason),
+        reason=tr(status.reason),
         step=status.step,
         steps=status.steps,
         loss=loss,

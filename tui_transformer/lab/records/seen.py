@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.base.errors import InputError, comma_separated
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tui_transformer.lab.records.badges import badge, is_warning, worst_first
@@ -46,7 +46,7 @@ def parse_warning_names(reader: RunReader, texts: Iterable[str]) -> list[str]:
         if meant is None:
             names = comma_separated(badge(name).display_name for name in badges)
             has = tr("it has {badges}", badges=names) if badges else tr("it has no badges")
-            message = tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
+            message = Message("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
             raise InputError(message)
         if not is_warning(meant):
             raise InputError(why_cannot_be_acknowledged(reader.name, [meant]))

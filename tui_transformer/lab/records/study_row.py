@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from engine.base.errors import InputError
-from engine.base.language import english
+from engine.base.language import Message
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
@@ -17,7 +17,7 @@ from tui_transformer.lab.work.clusters import pending_reason
 from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import read_study, stage_chain
 
-TIMING = english("timing")
+TIMING = Message("timing")
 MIN_SHARE = 0.05  # share of a run after which its time so far says how long it takes
 ASK, ANSWER = 30.0, 5.0  # seconds between two questions to Slurm, and to wait for the answer
 ROUGH = 5.0  # seconds to which the time left is rounded

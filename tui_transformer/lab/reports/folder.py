@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.base.errors import InputError, reason, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.reports.figures.style import FOLDER
 from tui_transformer.lab.reports.formats import FORMATS
 
@@ -31,7 +31,7 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
                 name = path.relative_to(folder).as_posix()
                 if name not in REPORTS and not REPORT_FILE.match(name) and not STAGED.match(path.name):
                     raise InputError(
-                        tr(
+                        Message(
                             "--out {folder}: contains {path}, which is not part of a report; name a new or empty "
                             "folder, or one that holds a report",
                             folder=shown,
@@ -39,7 +39,7 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
                         )
                     )
         elif folder.exists() or folder.is_symlink():
-            raise InputError(tr("--out {folder}: is a file; a report needs a folder", folder=shown))
+            raise InputError(Message("--out {folder}: is a file; a report needs a folder", folder=shown))
         folder.mkdir(parents=True, exist_ok=True)
         _replace_files(files, folder)
         pictures = folder / FOLDER

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.folder import RequestedStudy
 from tui_transformer.lab.reports.context import ReportContext, read_context
@@ -40,7 +40,7 @@ def write_report(
     as for `read_context`. Raises InputError if there is no run, or the folder cannot be written or is not a report's.
     """
     if not entries:
-        raise InputError(tr("a report needs at least one run"))
+        raise InputError(Message("a report needs at least one run"))
     written = FORMATS[kind]
     spoken, font = language_of(language), chinese_font()
     drawn = spoken if font else language_of("en")

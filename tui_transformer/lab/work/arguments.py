@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, join_and
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key_message
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
@@ -41,14 +41,14 @@ class StudyArgs:
     def resolve(self, runs_dir: Path) -> Study:
         """Resolve the study; raises InputError for neither or both ways to give it, or any error in it."""
         if self.study is None and self.preset is None:
-            text = tr(
+            text = Message(
                 "say what to study: --study NAME (`{command_line}` lists all studies), or --preset NAME --vary "
                 "KEY=VALUE,VALUE",
                 command_line=command_line("ablate", "--list"),
             )
             raise InputError(text)
         if self.study is not None and (self.preset is not None or self.vary):
-            raise InputError(tr("--study sets the base and the variants; leave out --preset and --vary"))
+            raise InputError(Message("--study sets the base and the variants; leave out --preset and --vary"))
         if self.study is None:
             study = self._from_preset()
         else:
@@ -61,7 +61,7 @@ class StudyArgs:
             if not all(key in stage.keys for stage in study.stages):
                 continue  # else changing it below the stages would change nothing
             names = join_and(stage.name for stage in study.stages)
-            text = tr(
+            text = Message(
                 "--set {key}: stages {names} each set this key themselves; change it in a study file of your own",
                 key=key,
                 names=names,
@@ -81,11 +81,13 @@ class StudyArgs:
     def _from_preset(self) -> Study:
         preset = str(self.preset)
         if not self.vary:
-            message = tr("say what to vary, e.g. --preset {preset} --vary model.n_heads=1,2,4,8", preset=preset[:80])
+            message = Message(
+                "say what to vary, e.g. --preset {preset} --vary model.n_heads=1,2,4,8", preset=preset[:80]
+            )
             raise InputError(message)
         axes = dict(parse_axis(text) for text in self.vary)
         if len(axes) < len(self.vary):
-            raise InputError(tr("--vary names one key twice; list all its values at once, separated by commas"))
+            raise InputError(Message("--vary names one key twice; list all its values at once, separated by commas"))
         base = f"{preset}@{self.on}" if self.on is not None else preset
         config = validate(base_tables(base), tr("preset '{name}'", name=preset))
         variants = grid(axes)
@@ -101,7 +103,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
     if not all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts):
-        message = tr(
+        message = Message(
             "--seeds {text!r}: must be a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9", text=text[:40]
         )
         raise InputError(message)
@@ -109,7 +111,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if "," in text:
         return tuple(numbers)
     if not 1 <= numbers[0] <= MOST_SEEDS:
-        message = tr(
+        message = Message(
             "--seeds {text}: must be from 1 to {most:,}; for the seed {text} alone, write --seeds {text},",
             text=text[:40],
             most=MOST_SEEDS,
@@ -123,10 +125,10 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     key, equals, values = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        message = tr("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
+        message = Message("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
         raise InputError(message)
     if key == "seed":
-        raise InputError(tr("--vary seed: seeds are not variants; use --seeds 5 or --seeds 1,5,9"))
+        raise InputError(Message("--vary seed: seeds are not variants; use --seeds 5 or --seeds 1,5,9"))
     if key not in all_keys():
         raise InputError(f"--vary {text[:80]}: {unknown_key_message(key)}")
     try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]
@@ -136,7 +138,7 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         found = tuple(parse_value(part.strip()) for part in values.split(",") if part.strip())
     if len(found) < least:
-        message = tr(
+        message = Message(
             "--vary {text}: give at least two values, e.g. --vary {key}={values},…",
             text=text[:80],
             key=key,
@@ -150,7 +152,7 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
     """A variant per combination, last axis fastest; named by key and value: `n_heads-2.position-rope`."""
     count = math.prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
-        text = tr("--vary: {n:,} combinations; a study can have at most {most:,} runs", n=count, most=MOST_RUNS)
+        text = Message("--vary: {n:,} combinations; a study can have at most {most:,} runs", n=count, most=MOST_RUNS)
         raise InputError(text)
     lasts = [key.rpartition(".")[2] for key in axes]
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}

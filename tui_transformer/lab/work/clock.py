@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message
 from tui_transformer.lab.formatting import parse_duration
 from tui_transformer.lab.work.clusters import run_command
 
@@ -59,7 +59,9 @@ def seconds_until(text: str, now: datetime) -> float:
     elif ":" not in text:
         with suppress(InputError):
             return parse_duration(text)
-    message = tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
+    message = Message(
+        "--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40]
+    )
     raise InputError(message)
 
 

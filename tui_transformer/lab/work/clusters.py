@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError, comma_separated, process_start_error, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.files import write_atomic
 from tui_transformer.lab.work.logs import last_line
 
@@ -94,10 +94,12 @@ def run_command(*command: str, text: str | None = None, patience: float | None =
         )
     except FileNotFoundError:
         raise InputError(
-            tr("{program} is not on PATH; run this where it is, e.g. on the cluster's login node", program=command[0])
+            Message(
+                "{program} is not on PATH; run this where it is, e.g. on the cluster's login node", program=command[0]
+            )
         ) from None
     except subprocess.TimeoutExpired:
-        message = tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
+        message = Message("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
         raise InputError(message) from None
     except OSError as error:
         raise process_start_error(error) from None
@@ -210,13 +212,13 @@ def _start_ray(workers: Workers) -> LaunchResult:
     try:
         import ray
     except ImportError:
-        raise InputError(tr("--via ray needs Ray: pip install ray")) from None
+        raise InputError(Message("--via ray needs Ray: pip install ray")) from None
     address = workers.options[0] if workers.options else "local"  # without one, Ray may join a neighbour's cluster
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # ConnectionError, RuntimeError, ValueError and Ray's own
         why = last_line(str(error))
-        raise InputError(tr("Ray at {address} does not answer: {why}", address=address, why=why)) from None
+        raise InputError(Message("Ray at {address} does not answer: {why}", address=address, why=why)) from None
 
     def work(line: str, log: str) -> int:  # sent to the node by value: it knows only what it imports
         import ctypes

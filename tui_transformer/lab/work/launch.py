@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.errors import InputError, process_start_error
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import OWNER_VARIABLE, require_regular_files
-from engine.base.recorded_text import told
 from engine.config.schema import RunConfig
 from engine.runs.claims import Claim
 from engine.runs.commands import RunCommand
@@ -135,12 +134,14 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", last_atte
         status = reader.status
         taken = status.attempt > last_attempt and _is_process_or_child(process.pid, status.pid)
         if taken and status.state == "failed":
-            raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(status.reason)))
+            raise InputError(Message("run '{name}' failed: {reason}", name=reader.name, reason=tr(status.reason)))
         if taken and status.state not in ("queued", "starting"):
             return
         if ended:
-            words = told(last_log_line(reader.path / "log.txt"))
-            raise InputError(tr("run '{name}' did not start: {last_words_in}", name=reader.name, last_words_in=words))
+            words = tr(last_log_line(reader.path / "log.txt"))
+            raise InputError(
+                Message("run '{name}' did not start: {last_words_in}", name=reader.name, last_words_in=words)
+            )
         time.sleep(POLL_INTERVAL)
 
 
@@ -187,7 +188,7 @@ class TrainingThread:
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
         self.control.enqueue_command(RunCommand.STOP, reason, received_signal=signal)
 
-    def hand_over(self, reason: str = english("handed over")) -> "subprocess.Popen[bytes] | None":
+    def hand_over(self, reason: str = Message("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.
 
         None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a
@@ -204,7 +205,7 @@ class TrainingThread:
                 self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
-                self.stop(english("could not be moved to the background: {error}", error=error), signal=0)
+                self.stop(Message("could not be moved to the background: {error}", error=error), signal=0)
         elif self.alive:
             self.stop(reason, signal=0)
         self.join()

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.base.errors import InputError
-from engine.base.language import english, tr, trn
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr, trn
 from engine.config.schema import RunConfig
 from engine.runs.commands import RunCommand, send
 from engine.runs.control import StopRequested
@@ -37,7 +36,7 @@ class RunActions:
 
     def _require_free(self, instead: str) -> None:
         if (here := self.local_run) is not None:
-            raise InputError(tr("{name} is already training here. {instead}.", name=here.name, instead=instead))
+            raise InputError(Message("{name} is already training here. {instead}.", name=here.name, instead=instead))
 
     def is_beginning(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
@@ -46,7 +45,7 @@ class RunActions:
     def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None, ranks: int = 1) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "queue" and ranks > 1:
-            raise InputError(tr("a queued run trains on one device; train this one in the background (f6)"))
+            raise InputError(Message("a queued run trains on one device; train this one in the background (f6)"))
         if how == "thread":
             self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
@@ -80,7 +79,7 @@ class RunActions:
         reader = RunReader(run)
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
-            raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
+            raise InputError(Message("{name}: {state}; there is nothing to resume", name=run.name, state=tr(state)))
         verb = queue.start_verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
@@ -100,15 +99,15 @@ class RunActions:
                 if training.verb == "begin":
                     self.delete_if_unsaved(run)
                 raise error
-            text = tr("{name} failed: {name2}: {error}", name=run.name, name2=type(error).__name__, error=error)
+            text = Message("{name} failed: {name2}: {error}", name=run.name, name2=type(error).__name__, error=error)
             raise InputError(text)
         outcome = training.outcome
         assert outcome is not None
         if outcome.state == "handing-over":
             return ""  # `hand_over` has said it
-        said = tr("{name}: {state} at step {step:,}", name=run.name, state=told(outcome.state), step=outcome.step)
+        said = tr("{name}: {state} at step {step:,}", name=run.name, state=tr(outcome.state), step=outcome.step)
         if outcome.reason:
-            said = tr("{state}: {why}", state=said, why=told(outcome.reason))
+            said = tr("{state}: {why}", state=said, why=tr(outcome.reason))
         if outcome.state == "failed":
             raise InputError(said)
         return said
@@ -117,11 +116,11 @@ class RunActions:
         """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
         reader = RunReader(run)
         if reader.state not in LIVE_STATES:
-            text = tr(
+            text = Message(
                 "{name}: {state}, so there is nothing to {value}",
                 name=run.name,
-                state=told(reader.state),
-                value=told(command.value),
+                state=tr(reader.state),
+                value=tr(command.value),
             )
             raise InputError(text)
         send(run, command)
@@ -137,20 +136,18 @@ class RunActions:
             for run in live:
                 send(run, command)
         if not live and command is not RunCommand.STOP:
-            raise InputError(tr("none of {name}'s runs is training", name=name))
+            raise InputError(Message("none of {name}'s runs is training", name=name))
         return trn("{n:,} run", "{n:,} runs", len(live))
 
     def hand_over(self) -> str:
         training = self.training
         if training is None or not training.alive:
             return ""
-        process = training.hand_over(english("moved to the background by the studio"))
+        process = training.hand_over(Message("moved to the background by the studio"))
         reader = RunReader(training.run)
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
-            return tr(
-                "{name}: {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
-            )
+            return tr("{name}: {state}; it can be resumed from its last checkpoint", name=reader.name, state=tr(state))
         watch = reader.command("watch")
         return tr(
             "{name} continues in the background (pid {pid}). Watch it: {command}",
@@ -163,10 +160,10 @@ class RunActions:
         training = self.training
         if training is None or not training.alive:
             return ""
-        training.stop(english("the studio was closed"))
+        training.stop(Message("the studio was closed"))
         training.join()
         reader = RunReader(training.run)
-        state, resume = told(reader.state), reader.command("resume", data_dir=self.data_dir)
+        state, resume = tr(reader.state), reader.command("resume", data_dir=self.data_dir)
         return tr("{name} {state}; resume it with {command}", name=reader.name, state=state, command=resume)
 
     def delete_if_unsaved(self, run: Path) -> None:

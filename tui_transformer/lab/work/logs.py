@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.base.language import english
+from engine.base.language import Message
 from engine.runs.tail import read_end
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
@@ -45,8 +45,8 @@ def last_line(said: str) -> str:
 def last_log_line(log: Path) -> str:
     """Return a log file's last line, which is English, or what is wrong with it."""
     if not log.is_file():
-        return english("its log cannot be read")
-    return last_line(read_end(log, END).decode("utf-8", "replace")) or english("its log is empty")
+        return Message("its log cannot be read")
+    return last_line(read_end(log, END).decode("utf-8", "replace")) or Message("its log is empty")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from engine.base.errors import InputError, process_start_error
-from engine.base.language import language_code, tr
+from engine.base.language import Message, language_code, tr
 from engine.config.schema import RunConfig
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
@@ -122,7 +122,7 @@ def jobs_and_threads(
     """
     room, jobs = max(1, free_memory // memory_per_cell), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
-        text = tr(
+        text = Message(
             "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
             "free; --jobs {room} fits",
             jobs=jobs,
@@ -207,7 +207,7 @@ def time_steps_and_plan(
     else:  # named, comma-separated
         names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
     if not names:
-        text = tr("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
+        text = Message("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
         raise InputError(text)
     devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)

@@ -17,8 +17,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, error_message, process_start_error, write_error
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.runs import claims
 from engine.runs.claims import Claim
@@ -94,7 +93,7 @@ def train_queued(
         try:
             lock.acquire()
         except Timeout:
-            text = tr(
+            text = Message(
                 "another process is already working through the queue for {device} in {runs_dir}",
                 device=device,
                 runs_dir=runs_dir,
@@ -185,7 +184,7 @@ class QueueRunner:
         try:
             claim = claims.claim(entry.path.parent, entry.path.name)
             if claim is None:
-                raise InputError(english("another process has claimed it"))
+                raise InputError(Message("another process has claimed it"))
             process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim, for_owner=True)
             over = _wait_and_terminate_at_limit(
                 process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up
@@ -198,7 +197,7 @@ class QueueRunner:
                 claim.release()
         if over and reader.state in ("queued", "interrupted", "lost"):
             if self.time_is_up():
-                text = english("the queue ran out of time; the run resumes at its next turn")
+                text = Message("the queue ran out of time; the run resumes at its next turn")
                 self._end_turn(reader.path, "queued", text)
                 return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
@@ -206,15 +205,15 @@ class QueueRunner:
             if idle < MAX_IDLE_TURNS:
                 self._end_turn(reader.path, "queued", self._turn_over_reason)
             else:
-                self._end_turn(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
+                self._end_turn(reader.path, "interrupted", Message("it took no step in its last {n} turns", n=idle))
             return True
         if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
                 RunWriter.adopt(reader.path).close("failed", reason)
             except (OSError, InputError) as error:
                 reason = str(error)
-        said = tr("{name}: {state}", name=reader.name, state=told(reader.state))
-        self.report(tr("{state}: {why}", state=said, why=told(reason)) if reader.state == "queued" else said)
+        said = tr("{name}: {state}", name=reader.name, state=tr(reader.state))
+        self.report(tr("{state}: {why}", state=said, why=tr(reason)) if reader.state == "queued" else said)
         if reader.state != "queued":
             return True
         self._line.refresh()  # it cannot be written to: it is not tried again as it is
@@ -229,11 +228,11 @@ class QueueRunner:
             writer.close(state, reason)
         except (OSError, InputError) as error:
             reason = str(error)
-        self.report(tr("{name}: {text}", name=path.name, text=told(reason)))
+        self.report(tr("{name}: {text}", name=path.name, text=tr(reason)))
 
     @property
     def _turn_over_reason(self) -> str:
-        return english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
+        return Message("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
 
 
 def _wait_and_terminate_at_limit(

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from filelock import FileLock, Timeout
 
 from engine.base.errors import InputError, write_error
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.keys import is_bookkeeping
 from engine.config.toml import short_repr_or_unset
 from engine.runs.files import write_atomic
@@ -62,7 +61,7 @@ def study_lock(runs_dir: Path, name: str) -> Iterator[None]:
         runs_dir.mkdir(parents=True, exist_ok=True)
         held = lock.acquire()
     except Timeout:
-        text = tr(
+        text = Message(
             "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
             name=name,
             runs_dir=runs_dir,
@@ -96,7 +95,7 @@ def resumed_study(asked: "Study", before: "Study") -> "Study":
     changed = list(_differences(asked, before))
     if changed:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
-        text = tr(
+        text = Message(
             "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
             "--name, or resume the old one",
             name=asked.name,
@@ -193,7 +192,7 @@ def cell_folders(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -> di
             if (place.name, place.variant, place.stage, place.seed) == (study, *own):
                 born[own] = path
         if (path / "run.json").exists() and path not in born.values():
-            text = tr(
+            text = Message(
                 "run '{name}' exists but does not belong to study '{study}'; give the study a different --name",
                 name=cell.name,
                 study=study,
@@ -204,14 +203,14 @@ def cell_folders(study: str, cells: "Sequence[StudyCell]", runs_dir: Path) -> di
             try:
                 changed = cell.config_differences(reader.config)
             except InputError as error:
-                damaged = tr(
+                damaged = Message(
                     "run '{name}' of this study is damaged: {error}; delete it to train it again",
                     name=reader.name,
                     error=error,
                 )
                 raise InputError(damaged) from None
             for key, (ran, asked) in changed.items():
-                text = tr(
+                text = Message(
                     "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
                     "study a different --name, or delete that run",
                     name=reader.name,
@@ -239,7 +238,7 @@ def cell_status(cell: "StudyCell", path: Path, reader: RunReader | None = None) 
         cell,
         path,
         reader.state,
-        told(status.reason),
+        tr(status.reason),
         status.step,
         status.steps,
         status.attempt,
@@ -265,7 +264,7 @@ def cell_statuses(cells: "Sequence[StudyCell]", paths: Mapping[str, Path]) -> li
                     why = tr("its stage '{stage}' was skipped", stage=stage)
                 now = replace(now, state=SKIPPED, reason=why)
             elif before.state != ABSENT:
-                now = replace(now, reason=tr("its stage '{stage}' is {state}", stage=stage, state=told(before.state)))
+                now = replace(now, reason=tr("its stage '{stage}' is {state}", stage=stage, state=tr(before.state)))
         found[cell.name] = now
     return list(found.values())
 

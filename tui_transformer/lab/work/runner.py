@@ -19,7 +19,7 @@ import psutil
 
 from engine import capabilities
 from engine.base.errors import InputError, MachineFault, process_start_error, write_error
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs import claims
 from engine.runs.claims import Claim
 from engine.runs.commands import RunCommand, send
@@ -251,7 +251,7 @@ class Runner:
     def _require_folder(self) -> None:
         if not self._folder_exists:
             file = study_file(self.runs_dir, self.study)
-            text = tr(
+            text = Message(
                 "{file} disappeared while the study was running; run the same command again to redo what is missing",
                 file=file,
             )

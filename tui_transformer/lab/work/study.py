@@ -21,8 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from engine import capabilities
 from engine.base.errors import InputError, did_you_mean, join_or
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config import Tables, presets
 from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key_message
 from engine.config.measures import MEASURES, name_without_band
@@ -37,7 +36,7 @@ MOST_RUNS = 10_000  # of one study
 SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)  # if none are given; `FEWER` if the runs would take over `LONG_SECONDS`
 LONG_SECONDS = 3600.0  # seconds
 MOST_WORDS = 2_000  # characters of a description or a reason
-OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
+OUTCOMES = (Message("worse"), Message("better"), Message("same"), Message("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.is_compared)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
@@ -157,7 +156,7 @@ class Study:
         where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
-            text = tr(
+            text = Message(
                 "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
                 where=where,
                 ending=ending[0],
@@ -168,7 +167,7 @@ class Study:
         longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
         for name in names:
             if names[name] > 1:
-                text = tr(
+                text = Message(
                     "{where}: two variants are called '{name}'; each needs a name of its own",
                     where=where,
                     name=name[:80],
@@ -178,10 +177,12 @@ class Study:
                 check_name(name)
                 check_name(run_name(self.name, name, longest))
         if len(names) < 2:
-            raise InputError(tr("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names)))
+            raise InputError(
+                Message("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names))
+            )
         if self.baseline not in names:
             hint = did_you_mean(self.baseline, names) or tr("; it can be {names}", names=join_or(names))
-            text = tr(
+            text = Message(
                 "{where}: baseline '{baseline}' is not one of the variants{hint}",
                 where=where,
                 baseline=self.baseline[:80],
@@ -190,7 +191,7 @@ class Study:
             raise InputError(text)
         if self.primary and name_without_band(self.primary) not in EXPECTABLE:
             hint = did_you_mean(self.primary, EXPECTABLE) or measures
-            text = tr(
+            text = Message(
                 "{where}: primary = {primary} is neither a score nor a probe{hint}",
                 where=where,
                 primary=short_repr(self.primary),
@@ -209,7 +210,7 @@ class Study:
             with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
                 check_name(run)
             if counts[run] > 1:
-                text = tr(
+                text = Message(
                     "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
                     where=where,
                     run=run,
@@ -217,20 +218,24 @@ class Study:
                 raise InputError(text)
 
         if not self.seeds:
-            raise InputError(tr("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where))
+            raise InputError(Message("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where))
         if (n := len(self.seeds) * len(runs)) > MOST_RUNS:
-            text = tr(
+            text = Message(
                 "{where}: {n:,} runs; a study can have at most {most_runs:,}", where=where, n=n, most_runs=MOST_RUNS
             )
             raise InputError(text)
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
                 raise InputError(
-                    tr("{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=short_repr(seed))
+                    Message(
+                        "{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=short_repr(seed)
+                    )
                 )
             if self.seeds.count(seed) > 1:
                 raise InputError(
-                    tr("{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed)
+                    Message(
+                        "{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed
+                    )
                 )
 
         _check_changes(self.changes, tr("{where}: changes", where=where))
@@ -240,7 +245,7 @@ class Study:
                 said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
                     hint = did_you_mean(measure, EXPECTABLE) or measures
-                    text = tr(
+                    text = Message(
                         "{said}: '{measure}' is neither a score nor a probe{hint}",
                         said=said,
                         measure=measure[:80],
@@ -248,7 +253,7 @@ class Study:
                     )
                     raise InputError(text)
                 if outcome not in OUTCOMES:
-                    text = tr(
+                    text = Message(
                         "{said}: {measure} = {outcome}: must be {outcomes}",
                         said=said,
                         measure=measure,
@@ -261,7 +266,7 @@ class Study:
         """Each stage but the last is one that a later stage starts from; every variant keeps the last."""
         names = [stage.name for stage in self.stages]
         if len(names) == 1:
-            text = tr(
+            text = Message(
                 "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
                 where=where,
             )
@@ -269,7 +274,7 @@ class Study:
         for place, stage in enumerate(self.stages):
             said = tr("{where}, stage '{name}'", where=where, name=stage.name[:80])
             if names.count(stage.name) > 1:
-                text = tr(
+                text = Message(
                     "{where}: two stages are called '{name}'; each needs a name of its own",
                     where=where,
                     name=stage.name[:80],
@@ -280,14 +285,14 @@ class Study:
             if parent and parent not in names[:place]:
                 earlier = tr("; it can be {names}", names=join_or(names[:place])) if place else ""
                 hint = did_you_mean(parent, names[:place]) or earlier
-                text = tr(
+                text = Message(
                     "{said}: from = '{parent}' is not an earlier stage{hint}", said=said, parent=parent[:80], hint=hint
                 )
                 raise InputError(text)
         for name in names[:-1]:
             if not any(stage.parent[0] == name for stage in self.stages):
                 hint = tr('set from = "{name}" in a later stage', name=name[:80])
-                text = tr(
+                text = Message(
                     "{where}, stage '{name}': no stage starts from it; {hint}", where=where, name=name[:80], hint=hint
                 )
                 raise InputError(text)
@@ -299,7 +304,7 @@ class Study:
             with _error_context(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
-                text = tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
+                text = Message("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
                 raise InputError(text)
         for variant in self.variants:
             said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
@@ -307,12 +312,12 @@ class Study:
                 if name not in names:
                     hint = tr("; it can be {names}", names=join_or(names)) if names else tr("; the study has none")
                     hint = did_you_mean(str(name), names) or hint
-                    text = tr(
+                    text = Message(
                         "{said}: no stage is called '{name}'{nearest}", said=said, name=str(name)[:80], nearest=hint
                     )
                     raise InputError(text)
             if variant.stages and names[-1] not in variant.stages:
-                text = tr(
+                text = Message(
                     "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
                     said=said,
                     names=names[-1],
@@ -335,7 +340,7 @@ class Study:
         for name, made in configs.items():
             other = asked.setdefault(settings_identity_key(config for _, config in made), name)
             if other != name:
-                text = tr(
+                text = Message(
                     "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
                     "change or remove one of them",
                     other=other,
@@ -369,13 +374,13 @@ def _error_context(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(tr("{where}: {error}", where=where, error=error)) from None
+        raise InputError(Message("{where}: {error}", where=where, error=error)) from None
 
 
 def _check_changes(changes: Mapping[str, Any], where: str) -> None:
     for key in changes:
         if key == "seed":
-            raise InputError(tr("{where}: 'seed' is set by `seeds`, for all variants alike", where=where))
+            raise InputError(Message("{where}: 'seed' is set by `seeds`, for all variants alike", where=where))
         if key not in all_keys() or key in ("schema", "preset", "description"):
             raise InputError(f"{where}: {unknown_key_message(key)}")
 
@@ -439,7 +444,7 @@ def _problem(error: ValidationError) -> str:
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
     kind = kinds.get(list_name, StudyFileModel) if row else StudyFileModel
     number = key if isinstance(key, int) else row[1] if row else None
-    where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
+    where = tr("{kind} {number}", kind=tr(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
@@ -470,7 +475,7 @@ def read_study(path: Path) -> Study:
 def parse_study(tables: Mapping[str, Any], path: Path) -> Study:
     """Build a study from a file's tables; raises InputError as `read_study`."""
     if isinstance(schema := tables.get("schema", SCHEMA), int) and schema != SCHEMA:
-        text = tr(
+        text = Message(
             "{path}: schema = {schema}: this version reads {schema2}",
             path=path,
             schema=short_repr(schema),
@@ -509,7 +514,7 @@ def find_study(name: str, runs_dir: Path | None = None) -> Study:
     if name in known or name.endswith(".toml"):
         return read_study(known.get(name, Path(name)))
     hint = did_you_mean(name, known) or tr("; it can be {known}", known=join_or(known))
-    raise InputError(tr("no study named '{name}' (a file, NAME.toml, works too){hint}", name=name[:80], hint=hint))
+    raise InputError(Message("no study named '{name}' (a file, NAME.toml, works too){hint}", name=name[:80], hint=hint))
 
 
 # From a study to configs.

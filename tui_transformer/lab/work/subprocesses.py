@@ -18,8 +18,7 @@ from typing import Any
 
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, process_start_error
-from engine.base.language import tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.base.starter import STARTER_VARIABLE
 from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.plan import Plan
@@ -55,7 +54,7 @@ async def run_process(
     )
     try:
         process = await asyncio.shield(starting)
-        hear = lambda line: on_error_line(told(line))
+        hear = lambda line: on_error_line(tr(line))
         out, complaints = await asyncio.gather(_read_lines(process.stdout), _read_lines(process.stderr, hear))
         await process.wait()
     except asyncio.CancelledError:
@@ -65,7 +64,7 @@ async def run_process(
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         raise
-    return process.returncode or 0, out, told(last_line("\n".join(complaints)))
+    return process.returncode or 0, out, tr(last_line("\n".join(complaints)))
 
 
 async def _read_lines(
@@ -109,7 +108,7 @@ async def start_study(study: Study, target: LaunchTarget, plan: Plan | None = No
     if not objects_of_kind("study", await run_ablate(study, target, "--detach", plan, survives_cancellation=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
-            tr(
+            Message(
                 "study '{name}' did not report that it started; `{listed}` lists the runs",
                 name=study.name,
                 listed=listed,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
 from engine.data import sources
@@ -55,7 +55,7 @@ def _preview_large(data: DataConfig, kind: str, data_dir: Path | None) -> Corpus
                 if len(beginning) > PART:
                     break
             if not beginning.strip():
-                raise InputError(tr("corpus {corpus}: its beginning is all whitespace", corpus=corpus))
+                raise InputError(Message("corpus {corpus}: its beginning is all whitespace", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
         from engine.data.parallel.by_path import split_comma_joined_paths, split_selector
@@ -85,4 +85,4 @@ def absolute_corpus_path(path: str, *, pairs: bool) -> str:
         base, field = sources.split_field(path)
         return str(Path(base).expanduser().absolute()) + (f":{field}" if field else "")
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
-        raise InputError(tr("corpus '{path}': not a valid path: {error}", path=path[:80], error=error)) from None
+        raise InputError(Message("corpus '{path}': not a valid path: {error}", path=path[:80], error=error)) from None

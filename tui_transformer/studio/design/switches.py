@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
+from textual import message
 from textual.binding import Binding, BindingType
 from textual.events import Key, Resize
-from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from engine.config import presets
 from engine.config.lints import CONDITIONAL_SETTINGS
 from engine.config.model import PARTS, ModelConfig
@@ -169,7 +169,9 @@ class RanksSwitch(Switch):
 
     def with_typed_value(self, draft: Draft, text: str) -> Draft:
         if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_RANKS:
-            raise InputError(tr("{label}: type a whole number from 1 to {most}", label=self.label, most=MOST_RANKS))
+            raise InputError(
+                Message("{label}: type a whole number from 1 to {most}", label=self.label, most=MOST_RANKS)
+            )
         return draft.with_ranks(int(text))
 
 
@@ -198,8 +200,8 @@ def _part_switches() -> Iterator[Switch]:
 BASE, RANKS = "base", "devices"  # the switches that are no settings
 CORPUS = "data.corpus"
 SWITCHES: dict[str, tuple[Switch, ...]] = {
-    english("start from"): (BaseSwitch(BASE, tr("base")),),
-    english("model"): (
+    Message("start from"): (BaseSwitch(BASE, tr("base")),),
+    Message("model"): (
         Switch("model.architecture", tr("architecture")),
         Switch("model.position", tr("position")),
         Switch("model.attention", tr("attention")),
@@ -220,7 +222,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.context_length", tr("context"), _doubling),
         Switch("model.dropout", "dropout", _fixed_values(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
     ),
-    english("data"): (
+    Message("data"): (
         Switch("data.corpus", tr("corpus")),
         Switch("objective.kind", tr("objective")),
         Switch("objective.span_form", tr("span form"), None, _used_by_objective("objective.span_form")),
@@ -235,7 +237,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
             _used_by_objective("objective.label_smoothing"),
         ),
     ),
-    english("training"): (
+    Message("training"): (
         Switch("train.steps", tr("steps"), _whole_round_numbers, lambda c: c.train.epochs is None),
         Switch("train.epochs", tr("epochs"), _by_one, lambda c: c.train.epochs is not None),
         Switch("train.batch_size", tr("batch"), _doubling, lambda c: c.train.batch_tokens is None),
@@ -247,11 +249,11 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("train.precision", tr("precision")),
         RanksSwitch(RANKS, tr("devices"), _fixed_values()),
     ),
-    english("evaluation"): (
+    Message("evaluation"): (
         Switch("evaluation.beam", tr("beam"), _by_one, _used_by_objective("evaluation.beam")),
         Switch("evaluation.select", tr("best by"), None, lambda c: len(c.task.scores) > 1),
     ),
-    english("parts"): tuple(_part_switches()),
+    Message("parts"): tuple(_part_switches()),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}
 
@@ -264,15 +266,15 @@ class Switches(OptionList):
     ]
 
     @dataclass
-    class Changed(Message):
+    class Changed(message.Message):
         draft: Draft
 
     @dataclass
-    class PickRequested(Message):
+    class PickRequested(message.Message):
         switch: Switch
 
     @dataclass
-    class HintChanged(Message):
+    class HintChanged(message.Message):
         """A sentence on the current switch; `wrong` if it reports a mistake."""
 
         text: str

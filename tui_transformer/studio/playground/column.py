@@ -13,15 +13,15 @@ from pathlib import Path
 from time import monotonic
 
 from rich.text import Text
+from textual import message
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Click
-from textual.message import Message
 from textual.widgets import Static
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import ModelWriter, WriterCache, checkpoint_stamps
@@ -79,7 +79,7 @@ async def _beam_search(writer: ModelWriter, text: str, settings: Settings) -> tu
 
     def between() -> None:
         if over.is_set():
-            raise InputError(tr("stopped"))
+            raise InputError(Message("stopped"))
 
     try:
         return await run_in_engine_thread(lambda: writer.search(text, settings, between))
@@ -96,12 +96,12 @@ def _ranked_lines(found: Sequence[BeamResult]) -> list[str]:
 
 class RunColumn(Vertical):
     @dataclass
-    class Changed(Message):
+    class Changed(message.Message):
         column: "RunColumn"
         loaded: bool = False
 
     @dataclass
-    class TitleClicked(Message):
+    class TitleClicked(message.Message):
         column: "RunColumn"
 
     def __init__(self, writers: WriterCache, *, id: str) -> None:
@@ -335,7 +335,7 @@ class RunColumn(Vertical):
     def _loaded_writer(self) -> ModelWriter:
         if self.writer is None:
             name = self.run_path.name if self.run_path else "–"
-            raise InputError(tr("{name}: no model is loaded", name=name))
+            raise InputError(Message("{name}: no model is loaded", name=name))
         return self.writer
 
     # What is shown

@@ -6,17 +6,16 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import on, work
+from textual import message, on, work
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseEvent, MouseScrollDown, MouseScrollUp, Paste
-from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input
 
 from engine.base.clean import clean, clean_line
-from engine.base.language import english, tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.lab.play.prompt import SETTINGS, CommandPrompt, Settings, parse_setting
 from tui_transformer.lab.play.written import LEVELS, SIGNS, token_label
@@ -65,7 +64,7 @@ class Controls(Widget, can_focus=True):
     ]
 
     @dataclass
-    class Changed(Message):
+    class Changed(message.Message):
         setting: str
         value: float | int
 
@@ -141,7 +140,7 @@ class Controls(Widget, can_focus=True):
         return line
 
 
-MODES = english("write"), english("surprise"), english("attention")
+MODES = Message("write"), Message("surprise"), Message("attention")
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
@@ -206,10 +205,10 @@ class PromptLine(Input):
     ]
 
     @dataclass
-    class LineSubmitted(Message):
+    class LineSubmitted(message.Message):
         line: str
 
-    class Escaped(Message):
+    class Escaped(message.Message):
         """Escape: focus should go elsewhere."""
 
     def __init__(self, prompt: CommandPrompt) -> None:

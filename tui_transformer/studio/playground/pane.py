@@ -17,7 +17,7 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, CommandPrompt, Settings
 from tui_transformer.lab.play.writers import WriterCache, best_or_newest_run
@@ -259,7 +259,7 @@ class PlaygroundPane(Vertical):
 
     def _load_checkpoint_in_all_columns(self, which: str) -> None:
         if not which.strip():
-            raise InputError(tr("/checkpoint: give best, last or a step"))
+            raise InputError(Message("/checkpoint: give best, last or a step"))
         asked = self._first.prompt_text if self._mode == "write" else ""
         for column in self.columns_with_run:
             assert column.run_path is not None
@@ -375,12 +375,12 @@ class PlaygroundPane(Vertical):
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
-            raise InputError(tr("/history: there are no prompts yet"))
+            raise InputError(Message("/history: there are no prompts yet"))
         self._choose_prompt(tr("Prompts so far"), asked)
 
     def _show_examples(self) -> None:
         if not self._first.prompts:
-            raise InputError(tr("/examples: this run has no prompts to try yet"))
+            raise InputError(Message("/examples: this run has no prompts to try yet"))
         self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
@@ -420,14 +420,14 @@ class PlaygroundPane(Vertical):
 
     def _show_surprise(self, text: str) -> None:
         if not text:
-            raise InputError(tr("/surprise: needs some text, e.g. /surprise to be or not"))
+            raise InputError(Message("/surprise: needs some text, e.g. /surprise to be or not"))
         self._set_mode("surprise")
         self._show_analysis(text)
 
     def _show_attention(self, argument: str) -> None:
         parts = argument.split()
         if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 6 for part in parts[:2]):
-            raise InputError(tr("/attention: give a layer and a head, counted from 1, e.g. /attention 2 1"))
+            raise InputError(Message("/attention: give a layer and a head, counted from 1, e.g. /attention 2 1"))
         self._layer, self._head = int(parts[0]), int(parts[1])
         self._kind = parts[2] if len(parts) > 2 else self._kind
         self.action_mode("attention")

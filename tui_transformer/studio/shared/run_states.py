@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from engine.base.errors import comma_separated
-from engine.base.language import english, tr, trn
+from engine.base.language import Message, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import duration, rough_duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged_score_text
@@ -33,7 +33,7 @@ STATES = {
     "handing-over": StateStyle("»", "live", tr("moving")),
     "paused": StateStyle("‖", "paused", tr("paused")),
     "queued": StateStyle("◌", "queued", tr("queued")),
-    english("finished"): StateStyle("✓", "good"),
+    Message("finished"): StateStyle("✓", "good"),
     "stopped": StateStyle("■", "ended", tr("stopped")),
     "interrupted": StateStyle("■", "ended", tr("interrupted")),
     "failed": StateStyle("✗", "bad", tr("failed")),

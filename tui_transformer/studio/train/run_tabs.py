@@ -11,8 +11,7 @@ from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.base.clean import clean_line
-from engine.base.language import english, tr
-from engine.base.recorded_text import told
+from engine.base.language import Message, tr
 from engine.config.measures import probe_display_name
 from engine.runs.records import ModelOutput
 from tui_transformer.lab.formatting import bar, fit_to_width, rough_duration
@@ -21,7 +20,7 @@ from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.studio.shared.keys import COMMAND_KEYS
 from tui_transformer.studio.shared.name_line import NameLine, NameSpans
 
-TABS = english("samples"), english("checks"), english("log")
+TABS: tuple[str, ...] = Message("samples"), Message("checks"), Message("log")
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings, by severity
 BAR = 10  # columns of a probe's bar
@@ -137,7 +136,7 @@ class RunTabs(Vertical):
 
     def _line_with_tab_names(self, line: Content = Content()) -> tuple[Content, NameSpans]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
-        places = []
+        places: NameSpans = []
         for name in TABS:
             start, other = line.cell_length, name == self._tab_shown_beside
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
@@ -244,7 +243,7 @@ def log_text(view: RunView) -> Content:
     lines = []
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
-        said = f"  {clean_line(told(event.text))}" if event.text else ""
+        said = f"  {clean_line(tr(event.text))}" if event.text else ""
         head = (f"{time}  {fit_to_width(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
         lines.append(Content.assemble(head, (EVENTS.get(event.event) or clean_line(event.event), "bold"), said))
     if view.log:
