@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.proofs.device.result import Proof, failed, passed, skipped
+from engine.proofs.device.proof import Proof
+from engine.runs.verdict import failed, passed, skipped
 from tests.engine.proofs.device import planted
 from tui_transformer.__main__ import main
 from tui_transformer.cli.show import prove

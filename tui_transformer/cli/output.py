@@ -114,6 +114,14 @@ def print_result(record: Mapping[str, object], text: str, *, as_json: bool) -> N
         print_answer(text, flush=True)
 
 
+def print_check_result(status: str, text: str) -> None:
+    """Print what a check found on a line, after a sign for its status (or `warned`)."""
+    from rich.text import Text  # not needed for `--help`
+
+    signs = {"passed": ("✓ ", "green"), "warned": ("! ", "bold yellow"), "failed": ("✗ ", "bold red")}
+    stdout().print(Text.assemble(signs.get(status, ("– ", "dim")), clean_line(text)))
+
+
 def width_of(text: str) -> int:
     """Return the columns that a text takes on a terminal."""
     if text.isascii():

@@ -16,7 +16,8 @@ from engine.config.visibility import Visibility, self_attention
 from engine.model.attention import BACKENDS, AttentionCall, Softmax, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
-from engine.proofs.device.result import Context, Proof, ProofResult, passed_if
+from engine.proofs.device.proof import Context, Proof
+from engine.runs.verdict import CheckResult, passed_if
 from engine.training.self_check import relative_error
 
 ROWS, HEADS, WIDTH, TOKENS, PADDING = 2, 4, 32, 160, 37
@@ -77,7 +78,7 @@ class _Case:
         return AttentionCall(q, k, at, at, self.visibility, scheme, softmax=softmax)
 
 
-def compare_backends(position: str, context: Context) -> ProofResult:
+def compare_backends(position: str, context: Context) -> CheckResult:
     """Compare every backend that applies to a position scheme's case with the reference."""
     device, wrong = torch.device(context.device), []
     worst = dict.fromkeys(ALLOWED, 0.0)

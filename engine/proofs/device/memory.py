@@ -1,6 +1,7 @@
 """Memory: a step that does not fit is split, and the estimate is close to the measured peak."""
 
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -9,10 +10,11 @@ from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.bench.memory import measure_training_peak
-from engine.proofs.device.result import Context, Figure, Proof, ProofResult, failed, passed_if, skipped
+from engine.proofs.device.proof import Context, Proof
 from engine.proofs.device.resuming import small_run, train_run
 from engine.runs.files import read_json, read_lines
 from engine.runs.reader import RunReader
+from engine.runs.verdict import CheckResult, failed, passed_if, skipped
 from engine.training import checkpoint
 from engine.training.assemble import assemble
 
@@ -33,7 +35,7 @@ def memory_proofs() -> list[Proof]:
     ]
 
 
-def simulated_oom(context: Context) -> ProofResult:
+def simulated_oom(context: Context) -> CheckResult:
     """On a device with room for few windows, a run with auto_batch has the same losses; without it, the run fails."""
 
     def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
@@ -66,7 +68,7 @@ def simulated_oom(context: Context) -> ProofResult:
     return passed_if(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
 
 
-def real_oom(context: Context) -> ProofResult:
+def real_oom(context: Context) -> CheckResult:
     """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
     if not context.on_cuda:
         return skipped(Message("only CUDA's allocator can be limited"))
@@ -102,14 +104,14 @@ def real_oom(context: Context) -> ProofResult:
     return passed_if(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
 
-def memory_estimate(name: str, context: Context) -> ProofResult:
+def memory_estimate(name: str, context: Context) -> CheckResult:
     """Compare the estimate of a preset's training memory with its measured peak."""
     preset = presets.find(name)
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = measure_training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
     if peak.measured is None or peak.estimate_over_measured is None:
         return skipped(Message("the peak cannot be measured on this system"))
-    figures: dict[str, Figure] = {"estimate_bytes": peak.estimate, "measured_bytes": peak.measured}
+    figures: dict[str, Any] = {"estimate_bytes": peak.estimate, "measured_bytes": peak.measured}
     figures["estimate_over_measured"] = round(peak.estimate_over_measured, 3)
     said = Message(
         "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -12,8 +13,8 @@ from engine.evaluation.checks import randomize_weights
 from engine.model.numerics import set_fp32_matmul
 from engine.model.transformer import build_model
 from engine.proofs.bench.cases import PRECISIONS
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, passed_if
-from engine.runs.verdict import LEAK, OK
+from engine.proofs.device.proof import THREADS, Context, Proof
+from engine.runs.verdict import LEAK, OK, CheckResult, passed_if
 from engine.tasks.task import Task, make_task
 from engine.training.inspector import run_leak_probe
 from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
@@ -40,7 +41,7 @@ def preset_proofs() -> list[Proof]:
     ]
 
 
-def miniature_preset(name: str, context: Context, steps: int = STEPS) -> ProofResult:
+def miniature_preset(name: str, context: Context, steps: int = STEPS) -> CheckResult:
     """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
     device = torch.device(context.device)
     tables = presets.resolve(presets.find(name)).miniature().dump()
@@ -49,7 +50,7 @@ def miniature_preset(name: str, context: Context, steps: int = STEPS) -> ProofRe
     task = make_task(config, None)
     config = task.resolve_config(config, f"preset '{name}'", THREADS)
     expected = _first_step(config, task, "fp32", torch.device("cpu"))
-    figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
+    figures: dict[str, Any] = {"first_loss_on_cpu": expected[0]}
     parts = Message("loss"), Message("gradient")
     wrong = []
     for precision, allowed in FIRST_STEP.items():

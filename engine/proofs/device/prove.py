@@ -20,9 +20,10 @@ from engine.base.command_line import current_command_line
 from engine.base.errors import write_error
 from engine.base.language import Message, tr
 from engine.base.release import release_facts
-from engine.proofs.device.result import THREADS, Context, Proof, ProofResult
+from engine.proofs.device.proof import THREADS, Context, Proof
 from engine.proofs.device.worker import TimedOut, Worker, WorkerDied, WorkerError
 from engine.runs.files import replace_non_finite, write_user_file
+from engine.runs.verdict import CheckResult, failed, skipped
 
 Facts = dict[str, Any]  # as the file has them
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
@@ -60,7 +61,7 @@ class ProofRecord:
         }
         self.write()
 
-    def add_and_write(self, proof: Proof, result: ProofResult) -> None:
+    def add_and_write(self, proof: Proof, result: CheckResult) -> None:
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
@@ -82,7 +83,7 @@ def run_proofs(
     *,
     budget: float = BUDGET,
     begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
-) -> Iterator[tuple[Proof, ProofResult]]:
+) -> Iterator[tuple[Proof, CheckResult]]:
     """Run every proof that fits in `budget` (seconds); no proof can stop the others. `begins` is called before each
     with its number, the proof, and the estimated seconds left.
     """
@@ -107,30 +108,27 @@ def run_proofs(
     record.write()
 
 
-def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> ProofResult:
+def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> CheckResult:
     if left < MIN_SECONDS:
-        text = Message("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60)
-        return ProofResult("skipped", text)
+        return skipped(Message("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_call_and_clean_up, proof.run, context, limit=min(proof.limit, left))
-        if not isinstance(result, ProofResult):
-            text = Message("the proof returned {name} instead of a result", name=type(result).__name__)
-            result = ProofResult("failed", text)
+        if not isinstance(result, CheckResult):
+            result = failed(Message("the proof returned {name} instead of a result", name=type(result).__name__))
     except TimedOut as error:
-        result = ProofResult("failed", Message("the proof hung: {error}", error=error))
+        result = failed(Message("the proof hung: {error}", error=error))
         if left < proof.limit:
-            text = Message("not finished within the {budget:.0f}-minute limit", budget=budget / 60)
-            result = ProofResult("skipped", text)
+            result = skipped(Message("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
     except (WorkerError, WorkerDied) as error:
-        result = ProofResult("failed", str(error))
+        result = failed(str(error))
     finally:
         shutil.rmtree(context.folder, ignore_errors=True)
     return replace(result, seconds=round(time.monotonic() - started, 2))
 
 
-def _call_and_clean_up(function: Callable[[Context], ProofResult], context: Context) -> ProofResult:
+def _call_and_clean_up(function: Callable[[Context], CheckResult], context: Context) -> CheckResult:
     if "torch" not in sys.modules:
         return function(context)
     import torch

@@ -1,6 +1,7 @@
 """Runs that end early and are resumed: in the same process, in another, on another device, after losing the device."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from torch import Tensor
 from engine.base.language import Message
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if, skipped
+from engine.proofs.device.proof import THREADS, Context, Proof
 from engine.proofs.device.worker import Worker, WorkerDied
 from engine.runs.commands import RunCommand
 from engine.runs.control import Control
 from engine.runs.reader import RunReader
 from engine.runs.twins import loss_and_gradient_hash
+from engine.runs.verdict import CheckResult, failed, passed_if, skipped
 from engine.training import checkpoint
 from engine.training.assemble import ReadyRun, assemble, resume
 from engine.training.self_check import DROPOUTS
@@ -30,7 +32,7 @@ CHILD = 100.0  # seconds for a call in another process
 
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
-    named: dict[str, Callable[[str, Context], ProofResult]] = {
+    named: dict[str, Callable[[str, Context], CheckResult]] = {
         Message("the same run twice, {precision}"): repeated_run,
         Message("resumed in the same process, {precision}"): partial(resumed_run, False),
         Message("resumed in another process, {precision}"): partial(resumed_run, True),
@@ -106,7 +108,7 @@ def _run_expecting_state(ready: ReadyRun, state: str) -> None:
         raise RuntimeError(f"{ready.path.name}: {outcome.state}, {outcome.step}: {outcome.reason}")
 
 
-def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
+def _compare_runs(one: Path, other: Path, said: str) -> CheckResult:
     """Judge whether two runs left the same files, and if not, how far apart their weights are."""
     ours, theirs = comparable_contents(one), comparable_contents(other)
     differ = [what for what in ours if ours[what] != theirs[what]]
@@ -125,14 +127,14 @@ def _compare_runs(one: Path, other: Path, said: str) -> ProofResult:
     return passed_if(not differ, text, wrong, weights_difference=apart)
 
 
-def repeated_run(precision: str, context: Context) -> ProofResult:
+def repeated_run(precision: str, context: Context) -> CheckResult:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
     one, other = (train_run(context, name, config) for name in ("one", "other"))
     return _compare_runs(one, other, Message("{steps} steps", steps=STEPS))
 
 
-def resumed_run(elsewhere: bool, precision: str, context: Context) -> ProofResult:
+def resumed_run(elsewhere: bool, precision: str, context: Context) -> CheckResult:
     config = small_run(precision=precision)
     whole, stopped = train_run(context, "whole", config), train_run(context, "stopped", config, stop_after=STOPPED)
     if elsewhere:
@@ -148,7 +150,7 @@ def resume_to_end(run: Path, device: str) -> None:
     _run_expecting_state(resume(run, device=device), "finished")
 
 
-def cross_device_resume(context: Context) -> ProofResult:
+def cross_device_resume(context: Context) -> CheckResult:
     """A checkpoint from the device is loaded, trained and saved on the CPU, then loaded on the device again."""
     config = small_run()
     ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
@@ -192,7 +194,7 @@ def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def lost_device(really: bool, context: Context) -> ProofResult:
+def lost_device(really: bool, context: Context) -> CheckResult:
     """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
 
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
@@ -209,7 +211,7 @@ def lost_device(really: bool, context: Context) -> ProofResult:
         except WorkerDied as error:
             return failed(Message("the training process died with its device: {error}", error=error))
     run = context.folder / "broken"
-    figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
+    figures: dict[str, Any] = {"state": state, "last_checkpoint_step": step}
     expected = Message("step {saved} is the last one saved", saved=SAVED)
     if state != "failed" or step != SAVED or expected not in reason:
         text = Message(
@@ -223,7 +225,7 @@ def lost_device(really: bool, context: Context) -> ProofResult:
         fresh.call(resume_to_end, run, context.device, limit=CHILD)
     text = Message("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
     compared = _compare_runs(whole, run, text)
-    return ProofResult(compared.status, compared.why, {**figures, **compared.figures})
+    return replace(compared, figures={**figures, **compared.figures})
 
 
 def _train_until_failure(config: RunConfig, root: Path, device: str, really: bool) -> tuple[str, str, int]:

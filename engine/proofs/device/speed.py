@@ -7,6 +7,7 @@ import sysconfig
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,7 +18,8 @@ from engine.config.schemes import POSITIONS
 from engine.model.numerics import make_repeatable, set_fp32_matmul
 from engine.proofs.bench.cases import PRECISIONS, BenchmarkSpec, step_callable
 from engine.proofs.bench.measure import time_interleaved
-from engine.proofs.device.result import Context, Figure, Proof, ProofResult, passed, passed_if, skipped
+from engine.proofs.device.proof import Context, Proof
+from engine.runs.verdict import CheckResult, passed, passed_if, skipped
 from engine.training.self_check import DROPOUTS, NO_DROPOUT
 from engine.training.step import Stepper
 
@@ -48,7 +50,7 @@ def why_no_compiler(context: Context) -> str:
     return ""
 
 
-def compiled_steps(precision: str, context: Context) -> ProofResult:
+def compiled_steps(precision: str, context: Context) -> CheckResult:
     """Compiled steps give the losses of plain ones; compiling and both kinds of step are timed."""
     if why := why_no_compiler(context):
         return skipped(why)
@@ -59,7 +61,7 @@ def compiled_steps(precision: str, context: Context) -> ProofResult:
     compiling = time.perf_counter() - started
     found += _step_and_read_losses(compiled, PARITY_STEPS - 1, first=2)
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
-    figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
+    figures: dict[str, Any] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
         text = Message("compiled losses differ (relative error {apart:.2g})", apart=apart)
         return passed_if(False, "", text, **figures)
@@ -73,7 +75,7 @@ def compiled_steps(precision: str, context: Context) -> ProofResult:
     return passed(text, **figures)
 
 
-def recorded_steps(precision: str, context: Context) -> ProofResult:
+def recorded_steps(precision: str, context: Context) -> CheckResult:
     """Steps of the demo give the same losses and weights whether they are replayed as a CUDA graph, taken plainly, or
     taken plainly once more; recorded and plain steps are timed.
     """
@@ -116,7 +118,7 @@ def _step_and_read_losses(stepper: Stepper, steps: int, *, first: int = 1) -> li
     return [result.read()[0] / result.n_targets for result in results]
 
 
-def no_host_sync(precision: str, context: Context) -> ProofResult:
+def no_host_sync(precision: str, context: Context) -> CheckResult:
     """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
     if not context.on_cuda:
         return skipped(Message("only CUDA reports where the host waits"))

@@ -1,4 +1,4 @@
-"""All claims of a run in one table, with their findings. Nothing is ever written to the run's directory."""
+"""All claims of a run in one table, and their results. Nothing is ever written to the run's directory."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,10 +8,9 @@ from engine.base.errors import InputError, damage_description
 from engine.base.language import Message, tr
 from engine.proofs.verify import inputs, records, repeats
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import ClaimFinding, Difference, Outcome, Result, Uncheckable, differing
+from engine.proofs.verify.finding import Difference, Outcome, Uncheckable, differing
 from engine.runs.reader import LIVE_STATES, RunReader
-
-STEPS = 20  # that are repeated
+from engine.runs.verdict import CheckResult, passed, skipped
 
 CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     Message("config"): inputs.config,
@@ -36,9 +35,10 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
 
 
 def verify(
-    reader: RunReader, *, data_dir: Path | None = None, device: str = "auto", steps: int = STEPS
-) -> Iterator[ClaimFinding]:
-    """Check every claim of a run that has ended; `InputError`: it is alive, or there is no such device here. `steps`
+    reader: RunReader, *, data_dir: Path | None = None, device: str = "auto", steps: int = 20
+) -> Iterator[tuple[str, CheckResult]]:
+    """Check every claim of a run that has ended; yield its name, and what was compared and how closely it agrees, or
+    what differs, or why it cannot be checked. `InputError`: the run is alive, or there is no such device here. `steps`
     training steps are repeated, at least as far as the next record.
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
@@ -52,13 +52,12 @@ def verify(
         try:
             text, found = check(evidence)
         except (Uncheckable, InputError) as error:
-            yield ClaimFinding(name, Result.UNCHECKED, str(error))
+            yield name, skipped(str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             text = tr("a record this claim relies on is damaged")
-            yield differing(name, (Difference(text, fault=damage_description(error)),))
+            yield name, differing([Difference(text, fault=damage_description(error))])
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
-            why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
-            yield ClaimFinding(name, Result.UNCHECKED, why)
+            yield name, skipped(tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200]))
         else:
-            yield differing(name, found) if found else ClaimFinding(name, Result.CONFIRMED, text)
+            yield name, differing(found) if found else passed(text)

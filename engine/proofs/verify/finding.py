@@ -1,25 +1,19 @@
-"""The finding on one claim of a run: confirmed, different, or not checkable here. No torch."""
+"""What differs between a run's records and what is found now, and how closely they must agree. No torch."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from engine.base.language import tr
 from engine.config.measures import MEASURES
 from engine.runs.files import flat_items, json_line
+from engine.runs.verdict import CheckResult, failed
 
 LISTED = 4  # differences of a claim in its text
 MAX_VALUE = 60  # characters of a value
 Record = dict[str, Any]  # as in its file
-
-
-class Result(StrEnum):
-    CONFIRMED = "confirmed"
-    DIFFERS = "differs"
-    UNCHECKED = "unchecked"
 
 
 @dataclass(frozen=True)
@@ -39,22 +33,10 @@ class Difference:
         return tr("{what}: recorded {value}, found {value2}", **values)
 
 
-@dataclass(frozen=True)
-class ClaimFinding:
-    """A claim and its result; `text` says what was compared and how closely it agrees, or what differs, or why it could
-    not be checked.
-    """
-
-    claim: str
-    result: Result
-    text: str
-    differences: tuple[Difference, ...] = ()
-
-
-def differing(claim: str, found: Sequence[Difference]) -> ClaimFinding:
-    """Return the finding on a claim with at least one difference."""
+def differing(found: Sequence[Difference]) -> CheckResult:
+    """Return the result for a claim with at least one difference."""
     more = tr("; and {n} more", n=len(found) - LISTED) if len(found) > LISTED else ""
-    return ClaimFinding(claim, Result.DIFFERS, "; ".join(map(str, found[:LISTED])) + more, tuple(found))
+    return failed("; ".join(map(str, found[:LISTED])) + more, differences=tuple(found))
 
 
 class Uncheckable(Exception):

@@ -315,7 +315,7 @@ def test_killed_as_it_begins_it_is_resumed_bit_for_bit_without_the_parent(runs: 
 
 
 def verified(run: Path) -> dict[str, Any]:
-    return {finding.claim: finding for finding in verify(RunReader(run), device="cpu")}
+    return dict(verify(RunReader(run), device="cpu"))
 
 
 def _other_sha(run: dict[str, Any]) -> None:
@@ -341,8 +341,8 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
     ready = made(tiny(FROM, "checkpoint.keep_last=9"), runs)
     ready.trainer.run()
     found = verified(ready.path)
-    assert all(finding.result == "confirmed" for finding in found.values())
-    assert "pretrain ─▶ finetune" in found["lineage"].text and "step 0 has them" in found["lineage"].text
+    assert all(finding.status == "passed" for finding in found.values())
+    assert "pretrain ─▶ finetune" in found["lineage"].why and "step 0 has them" in found["lineage"].why
     path = ready.path / "run.json"
     before = path.read_text()
     for lie, said in LIES.values():
@@ -353,8 +353,8 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
     path.write_text(before)
     shutil.rmtree(runs / "pretrain")
     found = verified(ready.path)
-    assert found["lineage"].result == "unchecked" and "'pretrain' cannot be found" in (found["lineage"].text)
-    assert {f.result.value for name, f in found.items() if name != "lineage"} == {"confirmed"}
+    assert found["lineage"].status == "skipped" and "'pretrain' cannot be found" in found["lineage"].why
+    assert {f.status for name, f in found.items() if name != "lineage"} == {"passed"}
 
 
 def test_steps_are_repeated_from_the_other_runs_weights_where_no_checkpoint_is_kept(runs: Path, tiny: Tiny) -> None:
@@ -362,7 +362,7 @@ def test_steps_are_repeated_from_the_other_runs_weights_where_no_checkpoint_is_k
     ready = made(tiny(FROM, *quiet), runs)
     ready.trainer.run()
     steps = verified(ready.path)["steps"]
-    assert steps.result == "confirmed" and "from the weights of pretrain@best (step 6)" in steps.text
+    assert steps.status == "passed" and "from the weights of pretrain@best (step 6)" in steps.why
 
 
 def test_one_checkpoint_by_two_names_is_no_switch_without_effect(runs: Path, tiny: Tiny) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from engine.config.schema import RunConfig
 from engine.proofs.verify.claims import verify
-from engine.proofs.verify.finding import Result
 from engine.runs.control import Control, RunCommand
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
@@ -119,7 +118,7 @@ def test_whole_documents_void_a_score_and_whole_lines_only_warn(tiny: Tiny, tmp_
     assert verdict.value == getattr(facts, f"{unit}_seen") / getattr(facts, unit) > 0.9
     assert any(lint.text == verdict.why for lint in ready.lints) and "distinct" in verdict.why
     assert ready.trainer.run().state == "finished"
-    assert not [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
+    assert not [name for name, found in verify(reader, device="cpu") if found.status == "failed"]
 
 
 class StopAt(Control):
@@ -144,11 +143,10 @@ def test_the_badge_stays_when_a_run_is_resumed_and_ends_and_verify_confirms_it(t
     reader = RunReader(ready.path)
     assert [v.verdict for v in reader.verdicts if v.check == "overlap"] == ["OVERLAP"]
     assert "OVERLAP" in reader.badges
-    claims = {finding.claim: finding for finding in verify(reader, device="cpu")}
-    assert [name for name, found in claims.items() if found.result is Result.DIFFERS] == []
+    assert not [name for name, found in verify(reader, device="cpu") if found.status == "failed"]
     change(ready.path / "checks.json", verdicts=[v.dump() for v in reader.verdicts if v.check != "overlap"])
-    differs = [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
-    assert ["check 'overlap', before" in str(found.differences) for found in differs] == [True]
+    differs = [found for _, found in verify(reader, device="cpu") if found.status == "failed"]
+    assert ["check 'overlap', before" in str(found.figures["differences"]) for found in differs] == [True]
 
 
 def test_a_run_of_an_earlier_version_stays_as_it_is(tiny: Tiny, tmp_path) -> None:
@@ -160,7 +158,7 @@ def test_a_run_of_an_earlier_version_stays_as_it_is(tiny: Tiny, tmp_path) -> Non
     (ready.path / "data.json").write_text(json.dumps(data))
     change(ready.path / "checks.json", verdicts=[v.dump() for v in reader.verdicts if v.check != "overlap"])
     assert "OVERLAP" not in reader.badges
-    assert not [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
+    assert not [name for name, found in verify(reader, device="cpu") if found.status == "failed"]
 
 
 def test_a_clean_text_says_nothing_and_records_the_share(tiny: Tiny, tmp_path) -> None:

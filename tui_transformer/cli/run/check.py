@@ -6,17 +6,15 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from engine import capabilities
-from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
 from engine.config import presets
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
-from tui_transformer.cli.output import ExitCode, print_json, show_progress, stdout, warn
+from tui_transformer.cli.output import ExitCode, print_answer, print_check_result, print_json, show_progress, warn
 from tui_transformer.cli.run.run import Request
 from tui_transformer.lab.formatting import duration, memory, si_number
 
@@ -118,12 +116,10 @@ def check(
         return ExitCode.DONE if ok else ExitCode.FAILED
     for found in lints:
         warn(tr(found.message))
-    text = Text()
     for verdict in verdicts:
         good = verdict.verdict == "ok"
-        text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         words = tr(verdict.check) if good else f"{tr(verdict.check)} {verdict.verdict}"
-        text.append(clean_line(tr("{words}: {why}", words=words, why=tr(verdict.why))) + "\n")
+        print_check_result("passed" if good else "failed", tr("{words}: {why}", words=words, why=tr(verdict.why)))
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.trains_on_rows else windows) / cost.seconds
     said = (
@@ -131,8 +127,8 @@ def check(
         if cost.peak_bytes is not None
         else tr("  {parameters:,} parameters, about {memory} of memory", parameters=parameters, memory=memory(peak))
     )
-    text.append(f"{said}\n")
-    text.append(
+    print_answer(said)
+    print_answer(
         tr(
             "  one step takes {seconds:.0f} ms on {device_name} ({rate} tok/s): {steps} ≈ {duration}, excluding "
             "evaluations",
@@ -160,11 +156,10 @@ def check(
                 least=least,
             )
         )
-        text.append(f"\n{saves}")
+        print_answer(saves)
     if total > LONG_RUN and on is None and source.extends is not None:
         shorter = tr(
             "  for a shorter run, make the same change at demo size: --preset {name} --on demo", name=source.name
         )
-        text.append(f"\n{shorter}")
-    stdout().print(text)
+        print_answer(shorter)
     return ExitCode.DONE if ok else ExitCode.FAILED

@@ -4,29 +4,25 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR, command_line
 from engine.base.errors import InputError, comma_separated, reason
 from engine.base.language import Message, tr, trn
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA, local_path
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.verdict import failed, passed, passed_if
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
-from tui_transformer.cli.output import ExitCode, is_terminal, pad_to_width, print_json, stdout, width_of
-from tui_transformer.cli.show.node import HealthCheck, check_node
+from tui_transformer.cli.output import ExitCode, is_terminal, pad_to_width, print_check_result, print_json, width_of
+from tui_transformer.cli.show.node import NamedResult, check_node
 from tui_transformer.cli.work.workers import configured_and_typed_slurm_options
 from tui_transformer.lab.formatting import memory
 from tui_transformer.lab.records.badges import badge
-
-LITTLE_DISK = 2_000_000_000  # bytes
-RUN_FILES = ("run.json", "model.json", "data.json", "environment.json", "status.json")
 
 
 @command(230)
@@ -74,28 +70,24 @@ def doctor(
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     if via is None:
         findings = list(check_machine(runs_dir, data_dir) if reader is None else check_run(reader))
-        well = reader is None or all(finding.ok for finding in findings)
+        well = reader is None or all(found.status == "passed" for _, found in findings)
     else:
         findings, well = check_node(configured_and_typed_slurm_options(slurm), runs_dir, data_dir)
     if json:
-        for finding in findings:
-            print_json(asdict(finding))
+        for name, found in findings:
+            advice = found.figures.get("advice", "")
+            print_json({"what": name, "ok": found.status == "passed", "found": found.why, "advice": advice})
     else:
-        from rich.text import Text
-
-        names = [badge(finding.what).display_name for finding in findings]  # a name that is no badge stays as it is
-        width = max(map(width_of, names))
-        text = Text()
-        for name, finding in zip(names, findings, strict=True):
-            text.append("✓ " if finding.ok else "! ", style="green" if finding.ok else "bold yellow")
-            advice = tr("; {advice}", advice=finding.advice) if finding.advice and not finding.ok else ""
-            text.append(clean_line(f"{pad_to_width(name, width)}  {finding.found}{advice}") + "\n")
-        text.rstrip()
-        stdout().print(text)
+        shown = {name: badge(name).display_name for name, _ in findings}  # a name that is no badge stays as it is
+        width = max(map(width_of, shown.values()))
+        for name, found in findings:
+            ok, advice = found.status == "passed", found.figures.get("advice")
+            why = found.why + (tr("; {advice}", advice=advice) if advice and not ok else "")
+            print_check_result("passed" if ok else "warned", f"{pad_to_width(shown[name], width)}  {why}")
     return ExitCode.DONE if well else ExitCode.FAILED
 
 
-def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck]:
+def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[NamedResult]:
     import platform
 
     import psutil
@@ -110,25 +102,21 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
     free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
     machine = f"{platform.system()} {platform.machine()}"
-    yield HealthCheck("python", True, tr("{python} on {machine}", python=platform.python_version(), machine=machine))
-    yield HealthCheck(
-        "torch",
-        True,
-        tr(
-            "{version}, {threads} threads on {cores} cores",
-            version=torch.__version__,
-            threads=default_threads(),
-            cores=os.cpu_count(),
-        ),
+    yield "python", passed(tr("{python} on {machine}", python=platform.python_version(), machine=machine))
+    found = tr(
+        "{version}, {threads} threads on {cores} cores",
+        version=torch.__version__,
+        threads=default_threads(),
+        cores=os.cpu_count(),
     )
+    yield "torch", passed(found)
     found = f"{device_name(device)}{', bf16' if is_gpu_with_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for a CPU; a GPU needs torch with CUDA")
-    yield HealthCheck(tr("device"), device.type != "cpu", found, advice)
-    found = tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total))
-    yield HealthCheck(tr("memory"), True, found)
+    yield tr("device"), passed_if(device.type != "cpu", found, advice=advice)
+    yield tr("memory"), passed(tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total)))
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
-    enough = free > LITTLE_DISK and os.access(place, os.W_OK)
-    yield HealthCheck(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
+    enough = free > 2_000_000_000 and os.access(place, os.W_OK)
+    yield tr("disk"), passed_if(enough, found, advice=tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.needs_download:
@@ -143,16 +131,17 @@ def check_machine(runs_dir: Path, data_dir: Path | None) -> Iterator[HealthCheck
                 if path
                 else tr("{name} ({kind}) is not on this machine", name=entry.name, kind=entry.kind_label)
             )
-            yield HealthCheck(tr("corpus"), path is not None, found, advice)
+            yield tr("corpus"), passed_if(path is not None, found, advice=advice)
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
     found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
     found += "" if is_terminal(sys.stdout) else tr(", not a terminal")
-    yield HealthCheck(tr("terminal"), enough, found, tr("needs at least 80×24 and UTF-8 to show everything"))
+    advice = tr("needs at least 80×24 and UTF-8 to show everything")
+    yield tr("terminal"), passed_if(enough, found, advice=advice)
 
 
-def check_run(reader: RunReader) -> Iterator[HealthCheck]:
+def check_run(reader: RunReader) -> Iterator[NamedResult]:
     from engine.base.plain_files import open_regular_file
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import find_damage, never_saved, step_folders
@@ -160,39 +149,36 @@ def check_run(reader: RunReader) -> Iterator[HealthCheck]:
     state = reader.state
     why = reader.status.reason
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
-    yield HealthCheck(
-        tr("state"),
-        state not in ("lost", "failed", "unknown"),
-        tr("{state}: {why}", state=tr(state), why=tr(why)) if why else tr(state),
-    )
+    found = tr("{state}: {why}", state=tr(state), why=tr(why)) if why else tr(state)
+    yield tr("state"), passed_if(state not in ("lost", "failed", "unknown"), found)
     for name, problem in reader.badges.items():
-        yield HealthCheck(name, False, problem)
-    for name in RUN_FILES:
+        yield name, failed(problem)
+    for name in ("run.json", "model.json", "data.json", "environment.json", "status.json"):
         path = reader.path / name
         if unsaved and not path.exists():
             continue  # it did not get that far
-        well = isinstance(read_json(path), dict)
-        yield HealthCheck(name, well, tr("intact") if well else tr("missing or damaged"))
+        yield name, passed_if(isinstance(read_json(path), dict), tr("intact"), tr("missing or damaged"))
     try:
         _ = reader.config
-        yield HealthCheck("config.toml", True, tr("intact"))
+        yield "config.toml", passed(tr("intact"))
     except InputError as error:
-        yield HealthCheck("config.toml", False, str(error))
+        yield "config.toml", failed(str(error))
     try:
         with open_regular_file(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
         bad = trn("{n:,} line truncated or damaged", "{n:,} lines truncated or damaged", torn)
-        found = bad if torn else tr("intact")
-        found += tr("; the remaining {memory} was not read", memory=memory(left)) if left > 0 else ""
-        yield HealthCheck("metrics.jsonl", torn == 0, found)
+        unread = tr("; the remaining {memory} was not read", memory=memory(left)) if left > 0 else ""
+        yield "metrics.jsonl", passed_if(torn == 0, tr("intact") + unread, bad + unread)
     except OSError as error:
-        yield HealthCheck("metrics.jsonl", False, tr("cannot be read: {error}", error=reason(error)))
+        yield "metrics.jsonl", failed(tr("cannot be read: {error}", error=reason(error)))
     saved = step_folders(reader.path)
     for path in saved:
         wrong = find_damage(path)
-        yield HealthCheck(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
+        yield path.name, passed_if(wrong is None, tr("intact, every SHA-256 as recorded"), wrong)
     if not saved:
-        begins = tr("`{command}` starts the run over", command=reader.command("resume"))
-        found = tr("none: the run ended before its first checkpoint") if unsaved else tr("none")
-        yield HealthCheck(tr("checkpoints"), False, found, begins if unsaved else tr("nothing to sample from"))
+        found, advice = tr("none"), tr("nothing to sample from")
+        if unsaved:
+            found = tr("none: the run ended before its first checkpoint")
+            advice = tr("`{command}` starts the run over", command=reader.command("resume"))
+        yield tr("checkpoints"), failed(found, advice=advice)

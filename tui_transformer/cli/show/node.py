@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.errors import InputError, write_error
 from engine.base.language import tr
 from engine.data.corpus import data_folders
 from engine.runs.tail import read_end
+from engine.runs.verdict import CheckResult, failed, passed, passed_if
 from tui_transformer.cli.output import print_info
 from tui_transformer.lab.work.clusters import (
     ENDED,
@@ -27,6 +27,7 @@ from tui_transformer.lab.work.logs import END, last_line
 
 POLL_INTERVAL = 1.0  # seconds between two calls of squeue
 LATE = 60.0  # seconds that a shared disk may take to show what a node wrote
+NamedResult = tuple[str, CheckResult]  # what was checked, and what was found
 DONE = "all was asked"  # the report's last line
 SCRIPT = """\
 #!/bin/bash
@@ -42,17 +43,7 @@ echo {done}
 """
 
 
-@dataclass(frozen=True)
-class HealthCheck:
-    """One line: what was checked, whether it is fine, what was found, and how to fix it."""
-
-    what: str
-    ok: bool
-    found: str
-    advice: str = ""
-
-
-def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[HealthCheck], bool]:
+def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[NamedResult], bool]:
     """Return what a node has, and whether a worker can train there; waits until a job has run."""
     runs_dir = runs_dir.resolve()
     try:
@@ -81,9 +72,10 @@ def check_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) 
         log.unlink(missing_ok=True)
     if not report:
         found = tr("Slurm job {job}: {state}; it wrote nothing to {runs_dir}", job=job, state=state, runs_dir=runs_dir)
-        advice = tr("the runs folder must be on a disk that the nodes share")
-        return [HealthCheck(tr("runs folder"), False, found, advice)], False
-    return _findings(report, runs_dir, folders)
+        return [(tr("runs folder"), failed(found, advice=_shared_disk_advice()))], False
+    inside = list(_doctor_results(report))
+    own = list(_node_results(report, runs_dir, folders, starts=bool(inside)))
+    return [*own, *inside], all(found.status == "passed" for _, found in own)
 
 
 def _await_last_job_state(job: str, log: Path) -> str:
@@ -106,49 +98,41 @@ def _await_last_job_state(job: str, log: Path) -> str:
         time.sleep(POLL_INTERVAL)
 
 
-def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[HealthCheck], bool]:
+def _node_results(report: str, runs_dir: Path, folders: list[Path], *, starts: bool) -> Iterator[NamedResult]:
+    """Yield what the job's script found; `starts`: the program itself also reported."""
     lines = report.splitlines()
     said = {what: found.strip() for line in lines for what, tab, found in [line.partition("\t")] if tab}
-    inside = list(_findings_from_doctor_output(lines))
-    python, squeue = said.get("python", ""), said.get("squeue", "")
-    findings = [
-        HealthCheck(tr("node"), True, said.get("node", "")),
-        HealthCheck("Python", python.startswith("Python"), f"{sys.executable}: {python}", _same_path_advice("Python")),
-        HealthCheck(
-            tr("program"),
-            bool(inside),
-            tr("can be started")
-            if inside
-            else last_line("\n".join(line for line in lines if "\t" not in line and line != DONE)),
-            _same_path_advice(tr("the program")),
-        ),
-        HealthCheck(
-            tr("runs folder"),
-            said.get("runs") == "yes",
-            tr("{folder}: writable", folder=runs_dir) if said.get("runs") == "yes" else said.get("runs", ""),
-            tr("the runs folder must be on a disk that the nodes share"),
-        ),
-    ]
+    yield tr("node"), passed(said.get("node", ""))
+    found = f"{sys.executable}: {said.get('python', '')}"
+    yield "Python", passed_if(said.get("python", "").startswith("Python"), found, advice=_same_path_advice("Python"))
+    found = last_line("\n".join(line for line in lines if "\t" not in line and line != DONE))
+    yield tr("program"), passed_if(starts, tr("can be started"), found, advice=_same_path_advice(tr("the program")))
+    found, right = said.get("runs", ""), tr("{folder}: writable", folder=runs_dir)
+    yield tr("runs folder"), passed_if(found == "yes", right, found, advice=_shared_disk_advice())
+    advice = tr("the node cannot read the corpora there")
     for folder in folders:
-        seen = said.get(f"data {folder}", "")
-        ok = seen == str(folder)
-        found = tr("{folder}: readable", folder=folder) if ok else seen
-        findings.append(HealthCheck(tr("data folder"), ok, found, tr("the node cannot read the corpora there")))
-    ok = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", squeue))
-    found = tr("answers; the job's time runs out at {time}", time=squeue) if ok else squeue or tr("does not answer")
+        found, right = said.get(f"data {folder}", ""), tr("{folder}: readable", folder=folder)
+        yield tr("data folder"), passed_if(found == str(folder), right, found, advice=advice)
+    found = said.get("squeue", "")
+    right = tr("answers; the job's time runs out at {time}", time=found)
     advice = tr("without it, a worker learns its time limit only from Slurm's signal")
-    findings.append(HealthCheck("squeue", ok, found, advice))
-    return [*findings, *inside], all(finding.ok for finding in findings)
+    known = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", found))
+    yield "squeue", passed_if(known, right, found or tr("does not answer"), advice=advice)
 
 
 def _same_path_advice(what: str) -> str:
     return tr("{what} must be on the node, at the same path as here", what=what)
 
 
-def _findings_from_doctor_output(lines: list[str]) -> Iterator[HealthCheck]:
+def _shared_disk_advice() -> str:
+    return tr("the runs folder must be on a disk that the nodes share")
+
+
+def _doctor_results(report: str) -> Iterator[NamedResult]:
     """Yield what the program itself found on the node."""
-    for line in lines:
-        with suppress(ValueError, TypeError):
-            found = HealthCheck(**json.loads(line))
-            if found.what not in ("python", "terminal"):
-                yield HealthCheck(tr(found.what), found.ok, tr(found.found), tr(found.advice))
+    for line in report.splitlines():
+        with suppress(ValueError, TypeError, KeyError):
+            found = json.loads(line)
+            if found["what"] not in ("python", "terminal"):
+                advice = tr(found["advice"])
+                yield tr(found["what"]), passed_if(found["ok"], tr(found["found"]), advice=advice)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from engine.base.command_line import current_command_line
 from engine.base.errors import InputError
@@ -20,10 +21,11 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.model.devices import resolve_device
 from engine.proofs.device import attention, memory, networks, resuming, speed
+from engine.proofs.device.proof import THREADS, Context, Proof
 from engine.proofs.device.prove import BUDGET, Facts, ProofRecord, run_proofs
-from engine.proofs.device.result import THREADS, Context, Figure, Proof, ProofResult, failed, passed_if
 from engine.runs.commands import RunCommand, send
 from engine.runs.reader import RunReader
+from engine.runs.verdict import CheckResult, failed, passed_if
 from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_info, print_json
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
@@ -68,7 +70,7 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
             )
         )
 
-    found: list[tuple[Proof, ProofResult]] = []
+    found: list[tuple[Proof, CheckResult]] = []
     for done in run_proofs(proofs, str(where), record, begins=begins):
         if as_json and not found:
             print_json({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
@@ -103,7 +105,7 @@ def machine_line(facts: Facts) -> str:
     return ", ".join([*parts, str(facts.get("os"))])
 
 
-def rows(found: Sequence[tuple[Proof, ProofResult]]) -> Iterator[tuple[str, ...]]:
+def rows(found: Sequence[tuple[Proof, CheckResult]]) -> Iterator[tuple[str, ...]]:
     """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
@@ -169,7 +171,7 @@ def _endless(context: Context) -> RunConfig:
     return endless_config(with_value(config, "data.corpus_size", 100_000), threads=THREADS)
 
 
-def prove_studio(context: Context) -> ProofResult:
+def prove_studio(context: Context) -> CheckResult:
     """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
     os.environ[SETTINGS_VARIABLE] = str(write_studio_settings(context.folder))
     config = _endless(context)
@@ -178,7 +180,7 @@ def prove_studio(context: Context) -> ProofResult:
     with training_process(run, context.device):
         headless = steps_per_second(run, WATCHED)
     slow, usual = sorted(late)[int(0.95 * len(late))], statistics.median(late)
-    figures: dict[str, Figure] = {
+    figures: dict[str, Any] = {
         "loop_lag_p95_ms": round(1000 * slow, 1),
         "loop_lag_median_ms": round(1000 * usual, 1),
         "steps_per_second": round(beside, 2),
@@ -239,7 +241,7 @@ async def _studio_speed_delays_and_screen(context: Context, config: RunConfig) -
     return (last - first) / (ended - started), late, text
 
 
-def prove_queue(context: Context) -> ProofResult:
+def prove_queue(context: Context) -> CheckResult:
     """In one process a second run is refused; in the queue it waits until the device is free, then trains."""
     root = context.folder / "runs"
     root.mkdir()

@@ -1,7 +1,6 @@
 """`verify`: confirm a run's numbers, one line per claim, and a conclusion."""
 
 import sys
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated
@@ -11,7 +10,6 @@ import typer
 from engine.base.clean import clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.language import tr, trn
-from engine.proofs.verify.finding import ClaimFinding
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
@@ -21,12 +19,12 @@ from tui_transformer.cli.output import (
     pad_to_width,
     print_answer,
     print_badges,
+    print_check_result,
     print_json,
     show_progress,
-    stdout,
 )
 
-SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
+RESULTS = {"passed": "confirmed", "failed": "differs", "skipped": "unchecked"}  # as `--json` has them
 WIDTH = 14  # columns of the longest claim's name
 
 
@@ -51,21 +49,24 @@ def verify(
     with show_progress(tr("loading the engine")):
         from engine.proofs.verify.claims import verify as claims_of
 
-    findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
-    counts: Counter[str] = Counter()
+    claims = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
+    counts = dict.fromkeys(RESULTS.values(), 0)
     while True:
         # Show activity on a terminal: scoring again takes as long as it first did.
         with show_progress(tr("checking")) if is_terminal(sys.stdout) and not json else nullcontext():
-            finding = next(findings, None)
-        if finding is None:
+            claim, found = next(claims, ("", None))
+        if found is None:
             break
-        counts[finding.result.value] += 1
+        result = RESULTS[found.status]
+        counts[result] += 1
         if json:
-            print_json({"kind": "claim", "run": reader.name, **asdict(finding)})
+            differences = [asdict(one) for one in found.figures.get("differences", ())]
+            record = {"claim": claim, "result": result, "text": found.why, "differences": differences}
+            print_json({"kind": "claim", "run": reader.name, **record})
         else:
-            _show(finding)
+            print_check_result(found.status, f"{pad_to_width(tr(claim), WIDTH)}  {found.why}")
     if json:
-        print_json({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
+        print_json({"kind": "conclusion", "run": reader.name, **counts})
         return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
     not_here = tr("; {counts} could not be checked here", counts=counts["unchecked"]) if counts["unchecked"] else ""
     if counts["differs"]:
@@ -74,28 +75,16 @@ def verify(
             "{name}: {n} of {total} claims differ from what was found{unchecked}; do not rely on this run",
             counts["differs"],
             name=reader.name,
-            total=counts.total(),
+            total=sum(counts.values()),
             unchecked=not_here,
         )
-        print_answer(clean_line(said))
-        return ExitCode.FAILED
-    print_answer(
-        clean_line(
-            trn(
-                "{name}: no differences, {n} claim confirmed{unchecked}",
-                "{name}: no differences, {n} claims confirmed{unchecked}",
-                counts["confirmed"],
-                name=reader.name,
-                unchecked=not_here,
-            )
+    else:
+        said = trn(
+            "{name}: no differences, {n} claim confirmed{unchecked}",
+            "{name}: no differences, {n} claims confirmed{unchecked}",
+            counts["confirmed"],
+            name=reader.name,
+            unchecked=not_here,
         )
-    )
-    return ExitCode.DONE
-
-
-def _show(finding: ClaimFinding) -> None:
-    from rich.text import Text
-
-    sign, style = SIGNS[finding.result.value]
-    said = clean_line(f"{pad_to_width(tr(finding.claim), WIDTH)}  {finding.text}")
-    stdout().print(Text.assemble((f"{sign} ", style), said))
+    print_answer(clean_line(said))
+    return ExitCode.FAILED if counts["differs"] else ExitCode.DONE

@@ -4,46 +4,47 @@ import os
 import signal
 import time
 
-from engine.proofs.device.result import Context, Proof, ProofResult, failed, passed, skipped
+from engine.proofs.device.proof import Context, Proof
+from engine.runs.verdict import CheckResult, failed, passed, skipped
 
 
-def holds(context: Context) -> ProofResult:
+def holds(context: Context) -> CheckResult:
     (context.folder / "file").write_text("its own")
     return passed("it holds", number=1.5, device=context.device)
 
 
-def breaks(context: Context) -> ProofResult:
+def breaks(context: Context) -> CheckResult:
     return failed("it does not hold", number=float("nan"))
 
 
-def cannot_tell(context: Context) -> ProofResult:
+def cannot_tell(context: Context) -> CheckResult:
     return skipped("no such device")
 
 
-def raises(context: Context) -> ProofResult:
+def raises(context: Context) -> CheckResult:
     raise RuntimeError("first line\n\x1b[31msecond line")
 
 
-def hangs(context: Context) -> ProofResult:
+def hangs(context: Context) -> CheckResult:
     time.sleep(10**6)
     return passed("never")
 
 
-def leaves(context: Context) -> ProofResult:
+def leaves(context: Context) -> CheckResult:
     os.write(2, b"last words\n")
     os._exit(3)
 
 
-def crashes(context: Context) -> ProofResult:
+def crashes(context: Context) -> CheckResult:
     os.kill(os.getpid(), signal.SIGSEGV)
     return passed("never")
 
 
-def says_nothing(context: Context) -> ProofResult:
+def says_nothing(context: Context) -> CheckResult:
     return None  # type: ignore[return-value]
 
 
-def loses_its_device(context: Context) -> ProofResult:
+def loses_its_device(context: Context) -> CheckResult:
     import torch
 
     raise torch.AcceleratorError("CUDA error: device-side assert triggered\nadvice for developers")

@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine.config import presets
 from engine.proofs.bench import measure
 from engine.proofs.device import memory, resuming, speed
+from engine.proofs.device.proof import Context
 from engine.proofs.device.prove import device_facts
-from engine.proofs.device.result import Context
 from engine.training import step
 from tests.fake_card import Rerun
 

@@ -10,7 +10,8 @@ from engine.config.tasks import NextToken
 from engine.data.objectives import Batch
 from engine.model.positions import Positions
 from engine.proofs.device import attention, memory, networks, resuming, speed
-from engine.proofs.device.result import Context, ProofResult
+from engine.proofs.device.proof import Context
+from engine.runs.verdict import CheckResult
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
@@ -107,16 +108,16 @@ def test_a_step_in_pieces_matches_the_whole_step_or_the_proof_fails(here, monkey
     assert result.status == "failed" and "the losses differ by" in result.why
 
 
-def _waits(context: Context) -> ProofResult:
+def _waits(context: Context) -> CheckResult:
     return speed.no_host_sync("fp32", context)
 
 
-def _breaks_a_kernel(context: Context) -> ProofResult:
+def _breaks_a_kernel(context: Context) -> CheckResult:
     return resuming.lost_device(True, context)
 
 
 @pytest.mark.parametrize("run", [_waits, _breaks_a_kernel, memory.real_oom])
-def test_what_only_cuda_can_do_is_skipped_with_the_reason(here, run: Callable[[Context], ProofResult]) -> None:
+def test_what_only_cuda_can_do_is_skipped_with_the_reason(here, run: Callable[[Context], CheckResult]) -> None:
     result = run(here)
     assert result.status == "skipped" and "CUDA" in result.why
 

@@ -13,15 +13,16 @@ import pytest
 
 from engine.base.errors import InputError
 from engine.base.release import release_facts
+from engine.proofs.device.proof import Context, Proof
 from engine.proofs.device.prove import ProofRecord, _run_proof, run_proofs
-from engine.proofs.device.result import Context, Proof, ProofResult
 from engine.proofs.device.worker import TimedOut, Worker, WorkerError, shorten_and_anonymize
+from engine.runs.verdict import CheckResult
 from tests.engine.proofs.device import planted
 from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> tuple[list[tuple[Proof, ProofResult]], list[dict[str, Any]], dict[str, Any]]:
+def found(tmp_path_factory) -> tuple[list[tuple[Proof, CheckResult]], list[dict[str, Any]], dict[str, Any]]:
     """Every planted proof's result, the file after each, and the file at the end."""
     path = tmp_path_factory.mktemp("proof") / "proof.json"
     record, results, files = ProofRecord(path, {"threads": 1}), [], []

@@ -14,9 +14,9 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.verify.claims import CLAIMS, verify
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import ClaimFinding, Result
 from engine.runs.control import Control, RunCommand
 from engine.runs.reader import RunReader
+from engine.runs.verdict import CheckResult
 from engine.training.assemble import assemble, resume
 from tests.tui_transformer.trained import train
 
@@ -60,19 +60,19 @@ class StopAfter(Control):
         return super().poll()
 
 
-def findings(run: Path, **options) -> dict[str, ClaimFinding]:
-    return {finding.claim: finding for finding in verify(RunReader(run), device="cpu", **options)}
+def findings(run: Path, **options) -> dict[str, CheckResult]:
+    return dict(verify(RunReader(run), device="cpu", **options))
 
 
 def differing(run: Path) -> list[str]:
-    found = {name: finding for name, finding in findings(run).items() if finding.result is Result.DIFFERS}
+    found = {name: finding for name, finding in findings(run).items() if finding.status == "failed"}
     for finding in found.values():  # with --json, too, the text says what differs
-        assert str(finding.differences[0]) in finding.text and " match" not in finding.text
+        assert str(finding.figures["differences"][0]) in finding.why and " match" not in finding.why
     return [*found]
 
 
 def unchecked(run: Path) -> set[str]:
-    return {name for name, finding in findings(run).items() if finding.result is Result.UNCHECKED}
+    return {name for name, finding in findings(run).items() if finding.status == "skipped"}
 
 
 def fingerprint_of_folder(folder: Path) -> dict[str, str]:
@@ -94,9 +94,9 @@ def honest(tmp_path_factory) -> Path:
 def test_an_honest_run_is_confirmed(kind, tmp_path) -> None:
     found = findings(train(tmp_path, kind, *KINDS[kind]))
     assert list(found) == list(CLAIMS)
-    assert all(f.result is Result.CONFIRMED for f in found.values())
+    assert all(f.status == "passed" for f in found.values())
     whence = "from the seed" if kind == "one-checkpoint" else "from the checkpoint"
-    assert whence in found["steps"].text and "to the last bit" in found["steps"].text
+    assert whence in found["steps"].why and "to the last bit" in found["steps"].why
 
 
 def test_an_honest_translation_is_confirmed(tmp_path) -> None:
@@ -179,8 +179,8 @@ def test_elsewhere_results_need_not_agree_to_the_last_bit_and_it_says_why(honest
     edit(run, "environment.json", lambda e: e | {"attempts": [a | {"processor": "abacus"} for a in e["attempts"]]})
     edit_lines(run, "metrics.jsonl", lambda r: r | {"loss": r["loss"] * (1 + 1e-6), "grad_norm": r.get("grad_norm")})
     found = findings(run)
-    assert found["best score"].result is Result.CONFIRMED and found["steps"].result is Result.CONFIRMED
-    assert "within rounding (processor was abacus" in found["steps"].text
+    assert found["best score"].status == "passed" and found["steps"].status == "passed"
+    assert "within rounding (processor was abacus" in found["steps"].why
 
 
 def test_a_corpus_that_is_not_here_leaves_only_what_needs_it_unchecked(honest, tmp_path) -> None:
@@ -189,9 +189,9 @@ def test_a_corpus_that_is_not_here_leaves_only_what_needs_it_unchecked(honest, t
     run = train(tmp_path, "own-text", f"data.corpus={text}")
     text.unlink()
     found = findings(run)
-    assert not [f for f in found.values() if f.result is Result.DIFFERS]
+    assert not [f for f in found.values() if f.status == "failed"]
     assert {"data", "best score", "samples", "steps", "verdicts"} <= unchecked(run)
-    assert found["metrics hash"].result is Result.CONFIRMED
+    assert found["metrics hash"].status == "passed"
 
 
 def test_a_text_that_lies_elsewhere_is_found_by_its_name_and_must_be_the_same(tmp_path) -> None:
@@ -200,9 +200,9 @@ def test_a_text_that_lies_elsewhere_is_found_by_its_name_and_must_be_the_same(tm
     run = train(tmp_path, "own-text", f"data.corpus={text}")
     there.mkdir()
     text.rename(there / "text.txt")
-    assert all(f.result is Result.CONFIRMED for f in findings(run, data_dir=there).values())
+    assert all(f.status == "passed" for f in findings(run, data_dir=there).values())
     (there / "text.txt").write_text("To be, or not to be? That is the question.\n" * 200)
-    assert findings(run, data_dir=there)["data"].result is Result.DIFFERS
+    assert findings(run, data_dir=there)["data"].status == "failed"
     (there / "text.txt").unlink()
     assert "data" in unchecked(run)
 
@@ -347,15 +347,15 @@ def test_a_leak_that_was_taken_out_of_the_checks_comes_back(tmp_path) -> None:
     assert "LEAK" in RunReader(run).badges
     edit(run, "checks.json", lambda c: c | {"verdicts": [v for v in c["verdicts"] if v["verdict"] != "LEAK"]})
     found = findings(run)["verdicts"]
-    assert found.result is Result.DIFFERS
-    assert [(d.recorded, d.found) for d in found.differences] == [(None, "LEAK"), (None, "LEAK")]
+    assert found.status == "failed"
+    assert [(d.recorded, d.found) for d in found.figures["differences"]] == [(None, "LEAK"), (None, "LEAK")]
 
 
 def test_a_difference_says_both_values(honest, tmp_path) -> None:
     run = shutil.copytree(honest / "run", tmp_path / "run")
     the_best_score_is_improved(run, honest / "other")
     true = RunReader(honest / "run").raw("summary")["best"]["loss"]
-    (difference,) = [d for d in findings(run)["summary"].differences if d.what.startswith("loss")]
+    (difference,) = [d for d in findings(run)["summary"].figures["differences"] if d.what.startswith("loss")]
     assert (difference.recorded, difference.found) == (true - 0.1, true)
 
 
@@ -364,9 +364,9 @@ def test_a_difference_says_both_values(honest, tmp_path) -> None:
 def test_damage_is_told_and_never_raised(name, text, honest, tmp_path) -> None:
     run = shutil.copytree(honest / "run", tmp_path / "run")
     (run / name).write_text(text)
-    found = {finding.claim: finding.result for finding in verify(RunReader(run), device="cpu", steps=0)}
+    found = findings(run, steps=0)
     assert list(found) == list(CLAIMS)
-    assert set(found.values()) != {Result.CONFIRMED}
+    assert {one.status for one in found.values()} != {"passed"}
 
 
 def test_no_room_on_the_device_is_no_difference(honest, monkeypatch) -> None:
@@ -375,7 +375,7 @@ def test_no_room_on_the_device_is_no_difference(honest, monkeypatch) -> None:
 
     monkeypatch.setattr("engine.proofs.verify.evidence.Evidence.network", full)
     found = findings(honest / "run", steps=0)
-    assert found["best score"].result is Result.UNCHECKED and "out of memory" in found["best score"].text
+    assert found["best score"].status == "skipped" and "out of memory" in found["best score"].why
 
 
 def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
@@ -404,9 +404,9 @@ def test_a_number_that_an_older_version_defined_differently_is_not_reported_as_d
     run = recorded_by_version_1(shutil.copytree(honest / "run", tmp_path / "run"))
     found = findings(run)
     for claim in ("config", "best score", "last score"):
-        assert found[claim].result is Result.CONFIRMED, found[claim]
-    assert "(defined differently by an older version): flops_per_token, memory_bytes" in found["config"].text
-    assert "(defined differently by an older version): probes, excess" in found["best score"].text
+        assert found[claim].status == "passed", found[claim]
+    assert "(defined differently by an older version): flops_per_token, memory_bytes" in found["config"].why
+    assert "(defined differently by an older version): probes, excess" in found["best score"].why
     the_version = json.loads((honest / "run" / "run.json").read_text())["records"]
     edit(run, "run.json", lambda born: born | {"records": the_version})
     assert {"config", "best score", "last score"} <= set(differing(run))

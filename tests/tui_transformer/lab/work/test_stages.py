@@ -208,8 +208,8 @@ def test_one_command_runs_all_stages_and_compares_the_last_ones(tmp_path, capsys
     assert "both, pretrain" in said and "starts from fresh weights" in said
     assert "Runs of earlier stages (pretrain; 1 in all) are not in this table" in said
     assert "other split" not in said and "different split" not in said  # of the pretraining's text
-    lineage = {finding.claim: finding for finding in verify(RunReader(runs / LAST), device="cpu")}["lineage"]
-    assert lineage.result == "confirmed" and f"{FIRST} ─▶ {LAST}" in lineage.text
+    lineage = dict(verify(RunReader(runs / LAST), device="cpu"))["lineage"]
+    assert lineage.status == "passed" and f"{FIRST} ─▶ {LAST}" in lineage.why
     assert main(["compare", "tiny", "--json", "--runs-dir", str(runs)]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["variant"], row["train.init_from"]) for row in rows] == [("both", "pretrain@best"), ("scratch", None)]
