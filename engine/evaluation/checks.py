@@ -26,7 +26,7 @@ from engine.model.dropout import seed_generators
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
 from engine.model.transformer import Network, Stack
-from engine.runs.verdict import LEAK, NO_ORDER, OK, Verdict, When
+from engine.runs.verdict import LEAK, NO_ORDER, OK, CheckResult, Verdict, When, failed, passed
 
 GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order
@@ -303,7 +303,7 @@ ORDER_CHECK_LENGTH = 32  # tokens of the permuted text
 ORDER_LIMIT = 1e-9  # relative, in float64
 
 
-def order_check(model: Network, vocab_size: int) -> Verdict | None:
+def order_check(model: Network, vocab_size: int) -> CheckResult | None:
     """Check whether positions reach the model; None if it has none, or no text is long enough to tell.
 
     Without a mask and without positions a Transformer cannot see order: permuting its text permutes its predictions.
@@ -330,14 +330,13 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
             moved.append(largest_relative_change(before[:, swapped], after))
     schemes = " and ".join(name for name in model.config.distinct_positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
-        why = Message("the model sees the order of tokens ({schemes} positions)", schemes=schemes)
-        return Verdict("order", "before", 0, OK, 0.0, why)
+        return passed(Message("the model sees the order of tokens ({schemes} positions)", schemes=schemes))
     why = Message(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)",
         schemes=schemes,
     )
-    return Verdict("order", "before", 0, NO_ORDER, min(moved), why)
+    return failed(why, value=min(moved), badge=NO_ORDER)
 
 
 def _position_schemes(stack: Stack) -> list[str]:

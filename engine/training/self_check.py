@@ -40,19 +40,17 @@ from engine.model.positions import Positions
 from engine.model.reference import ReferenceNetwork
 from engine.model.transformer import Network, build_model
 from engine.ranks import Ranks
-from engine.runs.verdict import BROKEN, OK, Verdict
+from engine.runs.verdict import BROKEN, OK, CheckResult, Verdict, failed, passed, passed_if, skipped
 from engine.tasks.task import Task
 from engine.training.checkpoint import MOVING_AVERAGE, WEIGHTS, Provenance, load_moving_average_and_save
 from engine.training.step import Stepper
 from engine.training.written_out import ExampleInverter, Mismatch, check_first_batches, check_small_corpus
 
 # The small copy of a network
-LAYERS, WIDTH, HEADS = 2, 64, 4
-PATTERN = 8  # layers at most, of a pattern that is tried as it is; of a longer one each kind of layer once
+LAYERS, WIDTH = 2, 64
 TOKENS = 1024  # the longest text tried
 WORDS = 64  # the largest vocabulary, unless the run's own batches are read
 ROWS = 2
-CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
 DROPOUTS = (
     *("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"),
     *(name for name, row in PARTS.items() if row.acts_when == "in training"),
@@ -62,33 +60,18 @@ NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 # Checks of the network.
 # Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale exceeds 1e-3.
 LIMIT = 1e-6
-PROBABILITY_LIMIT = 1e-4  # relative, of a probability from the sampler, which is fp32
-REFERENCE_TOKENS = 512  # tokens that the reference reads: its matrices are T × T
-MOST_CHUNKS = 128
-FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling is faster, and tested separately
 ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
 PAST_THE_END = 24  # tokens sampled after the context is full
-GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
 LONG = 4096  # tokens that a copy with one head reads of a context longer than `TOKENS`
-FAR, FAR_PLACES = 12, 6  # tokens of the short texts that begin anywhere in it, and how many there are
-BEAM, WRITTEN, READ = 3, 12, 16  # hypotheses, and most tokens of each and of its source
+FAR = 12  # tokens of the short texts that begin anywhere in it
+READ = 16  # most tokens of a source that is padded or translated
 
 # Checks of training
 BATCH_TOKENS = 64  # of a batch that a copy is trained on
-PIECES = 3  # most micro-batches tried
-Z_LOSS = 0.1  # least that is tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
 UPDATE_LIMIT = 1e-6  # relative to the learning rate, for updates and for the rate itself
-NORM_LIMIT = 1e-3
 SCORE_LIMIT = 1e-4  # nats
 DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
-DROPPED_SEEDS = range(1, 21)  # several, as two passes in succession may happen to drop the same layer
-OTHER_SEEDS = 4
-FIRST_STEPS = 3
-AVERAGE_LIMIT = 1e-3  # of the distance between the moving average and the weights
-ORDERED, DRAWN = 2048, 64  # most micro-batches tried: in order, and of random windows
-ENOUGH = 20  # pairs of batches of which half are not equal by chance
-FALSE_ALARM_CHANCE = 1e-10
 
 
 def self_check(
@@ -100,11 +83,11 @@ def self_check(
     def reseeded(seed: int) -> BatchStream:
         return task.batches(config.model_copy(update={"seed": seed}), device)
 
-    few = TruncatedBatches(stream := task.batches(config, device), min(config.train.accumulation, PIECES))
+    few = TruncatedBatches(stream := task.batches(config, device), min(config.train.accumulation, 3))
     with torch.random.fork_rng([]), torch.enable_grad():
         copy = small_copy(config, min(model.vocab_size, WORDS))
         reader = full_vocabulary_copy(config, few.objective.vocab_size)
-        checks: dict[str, Callable[[], Verdict | None]] = {
+        checks: dict[str, Callable[[], CheckResult | None]] = {
             Message("order"): lambda: order_check(copy.network, copy.network.vocab_size),
             Message("parameters"): lambda: check_parameters(config, model, copy),
             Message("reference"): lambda: check_reference(copy),
@@ -124,18 +107,16 @@ def self_check(
         for name, check in checks.items():
             between()
             try:
-                found.append(check())
+                result = check()
             except Exception as error:  # a failure too
                 said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                result = failed(Message("the check failed with an error: {error}", error=said))
                 if isinstance(error, MemoryError | OSError) or "memory" in str(error):
-                    found.append(_verdict(name, "", Message("skipped: out of memory or disk ({error})", error=said)))
-                else:
-                    found.append(_verdict(name, Message("the check failed with an error: {error}", error=said), ""))
-    return [verdict for verdict in found if verdict is not None]
-
-
-def _verdict(check: str, wrong: str, right: str, value: float = 0.0) -> Verdict:
-    return Verdict(check, "before", 0, BROKEN if wrong else OK, value, wrong or right)
+                    result = skipped(Message("skipped: out of memory or disk ({error})", error=said))
+            if result is not None:
+                badge = result.figures.get("badge", BROKEN) if result.status == "failed" else OK
+                found.append(Verdict(name, "before", 0, badge, result.figures.get("value", 0.0), result.why))
+    return found
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
@@ -181,11 +162,12 @@ def _random_tokens(rows: int, length: int, words: int, seed: int) -> Tensor:
 def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     """Build a small copy of a run's network; `changes` override the copy's settings."""
     model = config.model
-    heads = min(model.n_heads, HEADS)
+    heads = min(model.n_heads, 4)
     width = min(model.head_width, max(2, WIDTH // heads))
     width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions rotate pairs of features
     shared = max(1, model.kv_heads * heads // model.n_heads)
-    pattern = model.layers if len(model.layers) <= PATTERN else tuple(dict.fromkeys(model.layers))
+    # A short pattern is tried as it is; of a longer one, each kind of layer once.
+    pattern = model.layers if len(model.layers) <= 8 else tuple(dict.fromkeys(model.layers))
     most = max(LAYERS, len(pattern))
     smaller: dict[str, Any] = {
         "n_layers": min(model.n_layers, most),
@@ -200,7 +182,7 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
         smaller["source_vocab_size"] = min(model.source_vocab_size, WORDS)
     if model.classes is not None:
         smaller["classes"] = min(model.classes, vocab_size)
-    if model.backend not in CACHED_BACKENDS:
+    if model.backend not in ("auto", "reference", "sdpa", "chunked"):  # the others only handle whole texts
         smaller["backend"] = "auto"
     small = model.model_copy(update={**smaller, **NO_DROPOUT, "vocab_size": vocab_size, **changes})
     sizes = (
@@ -223,7 +205,7 @@ def full_vocabulary_copy(config: RunConfig, vocab_size: int, **changes: Any) -> 
 # Does the network compute what its config says, in a full pass and token by token?
 
 
-def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
+def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> CheckResult:
     """Does the number of parameters match the config, tied as it says, and does each one get a gradient?"""
     expected = size.parameter_count(config.model, model.vocab_size)
     built = sum(parameter.numel() for parameter in model.parameters())
@@ -256,13 +238,13 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
             "{named} gets no gradient: that part of the network is disconnected and will not learn", named=named
         )
     right = Message("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.size_note)
-    return _verdict("parameters", wrong, right, float(len(silent)))
+    return passed_if(not wrong, right, wrong, value=float(len(silent)))
 
 
 @torch.no_grad()
-def check_reference(copy: SmallCopy) -> Verdict:
+def check_reference(copy: SmallCopy) -> CheckResult:
     """Does a full pass give the same result as an independent implementation with the same weights?"""
-    inputs, model = copy.inputs(length=REFERENCE_TOKENS), copy.model
+    inputs, model = copy.inputs(length=512), copy.model  # no more: the reference's matrices are T × T
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     expected = ReferenceNetwork(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
@@ -275,11 +257,11 @@ def check_reference(copy: SmallCopy) -> Verdict:
     )
     right = Message("an independent implementation gives the same predictions over {shape:,} tokens")
     right = right.format(shape=tokens.shape[1]) + copy.size_note
-    return _verdict("reference", "" if worst <= LIMIT else wrong, right, worst)
+    return passed_if(worst <= LIMIT, right, wrong, value=worst)
 
 
 @torch.no_grad()
-def check_source(copy: SmallCopy) -> Verdict | None:
+def check_source(copy: SmallCopy) -> CheckResult | None:
     """Does a different source change the predictions, through every decoder layer? None without a source."""
     model = copy.network
     if not model.reads_source:
@@ -297,17 +279,15 @@ def check_source(copy: SmallCopy) -> Verdict | None:
             hook.remove()
     changed = [not torch.equal(*pair) for pair in zip(*kept, strict=True)]
     deaf = ", ".join(str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i])
-    wrong = ""
     if torch.equal(*logits):
-        wrong = Message("a different source changes no prediction: the decoder ignores its source")
-    elif deaf:
-        wrong = Message("changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=deaf)
+        return failed(Message("a different source changes no prediction: the decoder ignores its source"))
     right = Message("a different source changes what each decoder layer reads{said}", said=copy.size_note)
-    return _verdict("source", wrong, right)
+    wrong = Message("changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=deaf)
+    return passed_if(not deaf, right, wrong)
 
 
 @torch.no_grad()
-def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | None:
+def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> CheckResult | None:
     """Does a row read in both directions give the same logits padded, beside a longer one, as alone?"""
     inputs = copy.inputs(length=READ)
     read = inputs[0][:1, :READ].expand(2, -1)
@@ -324,14 +304,14 @@ def check_padding(copy: SmallCopy, pools: bool, kind: type[Batch]) -> Verdict | 
     worst = relative_error(logits(read, right_padded_positions(lengths, "cpu")), alone)
     wrong = Message("padding changes predictions (relative error {worst:.1g})", worst=worst)
     right = Message("a row has the same predictions with padding as without")
-    return _verdict("padding", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
+    return passed_if(worst <= LIMIT, right + copy.size_note, wrong, value=worst)
 
 
 @torch.no_grad()
-def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
+def check_cache(config: RunConfig, copy: SmallCopy) -> CheckResult:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     if not copy.network.has_cache:
-        return _verdict("cache parity", "", Message("an encoder reads the whole text at once, so there is no cache"))
+        return passed(Message("an encoder reads the whole text at once, so there is no cache"))
     inputs = copy.inputs()
     length = inputs[-1].shape[1]
     beyond, more = _long_cache_difference(config, copy) if copy.model.context_length > length else (0.0, "")
@@ -341,7 +321,7 @@ def check_cache(config: RunConfig, copy: SmallCopy) -> Verdict:
     )
     right = Message("decoding with a cache gives the same logits as one full pass over {length:,} tokens")
     right = right.format(length=length) + copy.size_note + more
-    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right, worst)
+    return passed_if(worst <= LIMIT, right, wrong, value=worst)
 
 
 def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, str]:
@@ -355,7 +335,7 @@ def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, s
     n, last, text = tokens.shape[1], model.context_length, tokens[:, :FAR]
     worst = cache_difference(narrow.network, *source, tokens, growth=(n - FAR, n))
     predictor = Predictor(narrow.network, source[0] if source else None)
-    for start in (TOKENS - FAR + place for place in places_to_try(last - TOKENS + 2, FAR_PLACES, 0)):
+    for start in (TOKENS - FAR + place for place in places_to_try(last - TOKENS + 2, 6, 0)):
         predictor.begin()
         predictor.cache.length = start
         read = [predictor.feed(part) for part in torch.split(text, [2, *[1] * (FAR - 2)], dim=1)]
@@ -365,16 +345,17 @@ def _long_cache_difference(config: RunConfig, copy: SmallCopy) -> tuple[float, s
 
 
 @torch.no_grad()
-def cache_difference(model: Network, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
+def cache_difference(model: Network, *inputs: Tensor, growth: tuple[int, int] = (60, 140)) -> float:
     """Return the largest difference of logits decoded with a cache from those of a full pass, relative to the largest.
 
     The inputs are tokens (B, T), preceded by a source (B, S) if the model, in evaluation mode, reads one. `growth`: how
-    many tokens a decoder reads at once, and the length up to which it then reads one by one.
+    many tokens a decoder reads at once, and the length up to which it then reads one by one; by default, the smallest
+    cache grows twice between them.
     """
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
-    chunk = max(3, -(-length // MOST_CHUNKS))
-    singles = ONE_BY_ONE if model.reads_source else FIRST_TOKENS
+    chunk = max(3, -(-length // 128))
+    singles = ONE_BY_ONE if model.reads_source else 32  # in whole layers; sampling is faster, and tested separately
     plans = (
         [chunk] * (length // chunk),
         [length // 2, *[1] * min(8, length - length // 2)],  # after a prefill
@@ -399,7 +380,7 @@ def chunked_logits(model: Network, tokens: Tensor, lengths: list[int], source: T
     return torch.cat([model.decode(part, cache) for part in torch.split(tokens, lengths, dim=1)], dim=1)
 
 
-def check_sampled_probabilities(copy: SmallCopy) -> Verdict | None:
+def check_sampled_probabilities(copy: SmallCopy) -> CheckResult | None:
     """Does each sampled token have the probability that one pass gives it, to the end of the context and past it?
 
     When the context is full, the newest half is read again from position 0, so one pass over each stretch between two
@@ -440,11 +421,12 @@ def check_sampled_probabilities(copy: SmallCopy) -> Verdict | None:
         n=len(drawn),
         past_the_end=PAST_THE_END,
     )
-    return _verdict("sampling", "" if worst <= PROBABILITY_LIMIT else wrong, right + copy.size_note, worst)
+    # The limit is relative, and wider than elsewhere: the sampler's probabilities are fp32.
+    return passed_if(worst <= 1e-4, right + copy.size_note, wrong, value=worst)
 
 
 @torch.no_grad()
-def check_beam_scores(config: RunConfig, copy: SmallCopy) -> Verdict | None:
+def check_beam_scores(config: RunConfig, copy: SmallCopy) -> CheckResult | None:
     """Does each hypothesis of a beam search have the score of one pass over its tokens, and is a beam of 1 greedy?"""
     network, generation, (first, *_) = copy.network, config.generation, copy.inputs()
     if not config.task.uses("evaluation.beam", config):
@@ -457,12 +439,12 @@ def check_beam_scores(config: RunConfig, copy: SmallCopy) -> Verdict | None:
         "penalty": penalty,
         "specials": special,
         "text_vocab_size": special.pad,
-        "max_length": [WRITTEN] * 2,
+        "max_length": [12] * 2,
     }
     words = torch.tensor([*range(special.pad), special.end])
     at = right_padded_positions(lengths, "cpu") if reads else None
     worst, n = 0.0, 0
-    for beam in (1, BEAM):
+    for beam in (1, 3):
         found = translate_batch(network, sources, at, beam=beam, n_best=beam, **how)
         for row, one in [(row, one) for row, best in enumerate(found) for one in best]:
             written = torch.tensor([*one.tokens, *([special.end] if one.finished else [])])
@@ -476,7 +458,7 @@ def check_beam_scores(config: RunConfig, copy: SmallCopy) -> Verdict | None:
             worst, n = max(worst, error if greedy or beam > 1 else math.inf), n + 1
     wrong = Message("beam search differs from full passes (relative error {worst:.1g})", worst=worst)
     right = Message("{n} beam search hypotheses have the scores of full passes, and a beam of 1 is greedy", n=n)
-    return _verdict("beams", "" if worst <= LIMIT else wrong, right + copy.size_note, worst)
+    return passed_if(worst <= LIMIT, right + copy.size_note, wrong, value=worst)
 
 
 # Does training do what the config says? Each check recomputes from the papers' formulas what the run's own code does in
@@ -534,13 +516,13 @@ def _stepper(
     return Stepper(alike, copy.network.train(), few, deferred=False, ranks=OneRank(rank, of, few))
 
 
-def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> Verdict:
+def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> CheckResult:
     """Is the gradient of a step that of the mean loss over all its targets, with label smoothing and z-loss as set?"""
     share, z_loss = config.objective.label_smoothing, config.objective.z_loss
     if z_loss:  # a usual one is too small to be seen
-        larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
+        larger = config.objective.model_copy(update={"z_loss": max(z_loss, 0.1)})
         config = config.model_copy(update={"objective": larger})
-    copy, wrong = small.clone(), ""
+    copy = small.clone()
     expected = _gradient_of_mean_loss(config, copy, few)
     for ranks in sorted({1, len(few.first)}):  # alone, and one for each micro-batch
         parts = [small.clone() for _ in range(ranks)]
@@ -568,11 +550,12 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -
         wrong = Message(
             "a step's gradient has a relative error of {worst:.1g}: {because}", worst=worst, because=because
         )
+        return failed(wrong, value=worst)
     smoothed = Message(", including label smoothing {share:g}", share=share) if share else ""
     smoothed += Message(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
     over = Message(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
     right = Message("a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}")
-    return _verdict("gradient", wrong, right.format(over=over, smoothed=smoothed, said=copy.size_note), worst)
+    return passed(right.format(over=over, smoothed=smoothed, said=copy.size_note), value=worst)
 
 
 def _gradient_of(copy: SmallCopy) -> Tensor:
@@ -605,7 +588,7 @@ def _gradient_of_mean_loss(
     return found
 
 
-def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tokenizer: AnyTokenizer) -> Verdict:
+def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tokenizer: AnyTokenizer) -> CheckResult:
     """Do rate, clipping, decay, update and moving average follow the config at the start, midway and at the end?"""
     copy, optimizer, clip = small.clone(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
@@ -628,7 +611,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tok
         if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
             said = Message("the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ")
             wrong = said.format(step=step, rate=rate, schedule=optimizer.schedule) + f"{expected:.3g}"
-        elif clip and norm > clip * (1.0 + NORM_LIMIT):
+        elif clip and norm > clip * 1.001:
             said = Message("the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect")
             wrong = said.format(norm=norm, clip=clip)
         else:
@@ -643,7 +626,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: TruncatedBatches, tok
     decay += Message(", moving average {ema:g}", ema=ema) if ema else ""
     at = ", ".join(f"{step:,}" for step in steps)
     right = Message("learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas")
-    return _verdict("update", wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.size_note)
+    return passed_if(not wrong, right.format(clipped=clipped, decay=decay, at=at) + copy.size_note, wrong)
 
 
 def is_decayed(which: str, name: str, weight: Tensor) -> bool:
@@ -663,7 +646,7 @@ def _wrong_average(copy: SmallCopy, stepper: Stepper, average: dict[str, Tensor]
         load_moving_average_and_save(Path(folder), copy.network, stepper.optimizer, 1, Provenance(tokenizer, {}))
         found = load_file(saved / MOVING_AVERAGE / WEIGHTS)
     for name, expected in average.items():
-        room = AVERAGE_LIMIT * (expected - live[name]).abs().max() + 1e-12
+        room = 1e-3 * (expected - live[name]).abs().max() + 1e-12
         if not (found[name] - expected).abs().max() <= room:
             return Message("{name} in the checkpoint 'ema' is not the moving average of the weights", name=name)
     return ""
@@ -782,7 +765,7 @@ def _orthogonalise(matrix: Tensor) -> Tensor:
     return 0.2 * math.sqrt(max(matrix.shape)) * found
 
 
-def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> Verdict:
+def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) -> CheckResult:
     """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
     batch, words, wrong = few.first[0], few.objective.vocab_size, ""
     rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
@@ -795,7 +778,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) ->
         for name in rates:
             network = full_vocabulary_copy(config, words, **{name: DROPPED}).network.train()
             passes = []
-            for seed in DROPPED_SEEDS:
+            for seed in range(1, 21):  # several, as two passes in succession may happen to drop the same layer
                 torch.default_generator.manual_seed(seed)
                 passes.append(network(*batch.inputs))
                 if not torch.equal(passes[0], passes[-1]):
@@ -809,7 +792,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: TruncatedBatches) ->
     if rates:
         said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
         right = Message("{said}: active in training, off in scoring", said=said)
-    return _verdict("dropout", wrong, right + copy.size_note)
+    return passed_if(not wrong, right + copy.size_note, wrong)
 
 
 def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
@@ -836,42 +819,42 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
     return ""
 
 
-def check_seed_has_effect(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> Verdict:
+def check_seed_has_effect(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], BatchStream]) -> CheckResult:
     """Do the initial weights and the first batches depend on the seed?"""
     first, other = (build_model(copy.model, copy.network.vocab_size, config.seed + i).state_dict() for i in (0, 1))
 
     def batches(seed: int) -> list[tuple[Tensor, ...]]:
-        found = [reseeded(seed).batch(step, 0) for step in range(1, FIRST_STEPS + 1)]
+        found = [reseeded(seed).batch(step, 0) for step in range(1, 4)]
         return [(*batch.texts, batch.targets) for batch in found]
 
     def alike(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> bool:
         return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
-    own, wrong = batches(config.seed), ""
+    own = batches(config.seed)
     varied = not all(alike(batch, own[0]) for batch in own)  # else there is only one batch
-    others = (batches(config.seed + more) for more in range(1, OTHER_SEEDS + 1))
+    others = (batches(config.seed + more) for more in range(1, 5))
     if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = Message(
-            "another seed gives the same initial weights: runs that differ only in their seed are the same run"
+        return failed(
+            Message("another seed gives the same initial weights: runs that differ only in their seed are the same run")
         )
-    elif varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
-        wrong = Message("another seed gives the same batches in the same order, so seeds do not measure noise")
-    return _verdict("seed", wrong, Message("another seed gives different initial weights and batches"))
+    if varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
+        return failed(Message("another seed gives the same batches in the same order, so seeds do not measure noise"))
+    return passed(Message("another seed gives different initial weights and batches"))
 
 
-def check_examples_against_files(config: RunConfig, task: Task, copy: SmallCopy) -> Verdict:
+def check_examples_against_files(config: RunConfig, task: Task, copy: SmallCopy) -> CheckResult:
     """Are examples, losses and scores those of a second implementation that reads the corpus's files?"""
     if not ExampleInverter.supports(kind := config.task.name):
-        return _verdict("examples", "", Message("no second implementation of '{kind}' to compare with", kind=kind))
+        return passed(Message("no second implementation of '{kind}' to compare with", kind=kind))
     try:
         own = check_first_batches(config, task, copy.network, lambda batch: _truncate(batch, ROWS))
         small = check_small_corpus(config, task, lambda small, words: full_vocabulary_copy(small, words).network)
     except Mismatch as mismatch:
-        return _verdict("examples", str(mismatch), "")
-    return _verdict("examples", "", f"{own}; {small}")
+        return failed(str(mismatch))
+    return passed(f"{own}; {small}")
 
 
-def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> Verdict:
+def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> CheckResult:
     """Does an epoch read each example once, in its own order, and do random windows come from all of the text?"""
     micros, random, moved = config.train.accumulation, False, 0
     total = config.train.steps * micros
@@ -883,7 +866,7 @@ def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> Verdict:
         assert isinstance(stream, BucketedBatches)
         n = len(stream.lengths(0))
     read: list[list[Any]] = [[], []]  # (B,) examples of each batch, by epoch; windows at random places in turn
-    for at in places_to_try(total + 1, DRAWN, 0) if random else range(min(total, ORDERED)):
+    for at in places_to_try(total + 1, 64, 0) if random else range(min(total, 2048)):
         step, micro = 1 + at // micros, at % micros
         if isinstance(stream, BucketedBatches):
             epoch, batch = stream.epoch_and_rows(step, micro)
@@ -896,15 +879,13 @@ def check_epoch_coverage(config: RunConfig, stream: BatchStream) -> Verdict:
         read[epoch].append(batch)
     orders = [np.concatenate(batches) for batches in read if batches]
     tried, repeats = np.concatenate(orders), [np.array_equal(*pair) for pair in zip(*read, strict=False)]
-    # Of the text, except with the chance `FALSE_ALARM_CHANCE`.
-    nearly_all = FALSE_ALARM_CHANCE ** (1 / len(tried)) * n - moved
+    nearly_all = 1e-10 ** (1 / len(tried)) * n - moved  # of the text, except with a chance of 1e-10
     once = all(len(set(order)) == (n if i < epoch else len(order)) for i, order in enumerate(orders))
-    wrong = ""
     if tried.min() < 0 or tried.max() >= n or not (once or random):
-        wrong = Message("an epoch reads some examples twice or not at all, or reads outside the data")
-    elif random and min(n - tried.min(), 1 + tried.max()) < nearly_all:
-        wrong = Message("random windows come from only a part of the text")
-    elif len(repeats) >= ENOUGH and 2 * sum(repeats) > len(repeats) and n >= 100 * max(1, moved):
-        wrong = Message("later batches repeat earlier ones")
+        return failed(Message("an epoch reads some examples twice or not at all, or reads outside the data"))
+    if random and min(n - tried.min(), 1 + tried.max()) < nearly_all:
+        return failed(Message("random windows come from only a part of the text"))
+    if len(repeats) >= 20 and 2 * sum(repeats) > len(repeats) and n >= 100 * max(1, moved):  # not by chance
+        return failed(Message("later batches repeat earlier ones"))
     how = Message("windows from all of the text") if random else Message("each example once per epoch, in a new order")
-    return _verdict("batches", wrong, Message("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))
+    return passed(Message("{how} ({n:,} micro-batches tried)", how=how, n=sum(map(len, read))))

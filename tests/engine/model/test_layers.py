@@ -181,8 +181,8 @@ def test_reach_and_sight_are_those_of_all_layers() -> None:
 
 def test_a_stack_without_positions_need_not_tell_order() -> None:
     short = of(architecture="encoder-decoder", layers=["global none", "global"], n_encoder_layers=1)
-    verdict = order_check(build_model(short.model, VOCAB, 1), VOCAB)
-    assert verdict is not None and verdict.verdict == "ok" and "rope positions" in verdict.why
+    result = order_check(build_model(short.model, VOCAB, 1), VOCAB)
+    assert result is not None and result.status == "passed" and "rope positions" in result.why
     assert order_check(build_model(of(layers=["none"]).model, VOCAB, 1), VOCAB) is None
 
 
@@ -198,10 +198,10 @@ def _first_kind_for_all(network: Network, capacity: int = 0, source: object = No
 def test_a_cache_that_forgets_the_kind_of_a_layer_is_heard(monkeypatch, layers: list[str]) -> None:
     config = of(layers=layers, n_layers=4, context_length=64)
     copy = small_copy(config, VOCAB)
-    assert supports_fast_decoding(copy.network) and check_cache(config, copy).verdict == "ok"
+    assert supports_fast_decoding(copy.network) and check_cache(config, copy).status == "passed"
     monkeypatch.setattr(type(copy.network), "new_cache", _first_kind_for_all)
     found = check_cache(config, copy)
-    assert found.verdict == "BROKEN" and "samples are wrong" in found.why
+    assert found.status == "failed" and "samples are wrong" in found.why
 
 
 @pytest.mark.parametrize("wrong", [[], ["global none", "window"], ["window", "global"], ["window none", "global none"]])
@@ -212,9 +212,9 @@ def test_a_network_that_ignores_its_pattern_is_heard(monkeypatch, wrong: list[st
     def other(self: Stack, model, *given, **more) -> None:
         real(self, model.model_copy(update={"layers": tuple(wrong)}), *given, **more)
 
-    assert check_reference(small_copy(config, VOCAB)).verdict == "ok"
+    assert check_reference(small_copy(config, VOCAB)).status == "passed"
     monkeypatch.setattr(Stack, "__init__", other)
-    assert check_reference(small_copy(config, VOCAB)).verdict == "BROKEN"
+    assert check_reference(small_copy(config, VOCAB)).status == "failed"
 
 
 # What may be written

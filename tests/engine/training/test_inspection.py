@@ -54,8 +54,8 @@ def test_positions_indexed_by_batch_are_caught(tmp_path, monkeypatch) -> None:
     "name", ["baseline", "rope", "relative", "alibi", "t5", "xl", "learned-pe", "encoder-mlm", "copy"]
 )
 def test_right_positions_pass_the_order_check(name: str) -> None:
-    verdict = order_check(build_model(miniature(name).model, VOCAB, 1), VOCAB)
-    assert verdict is not None and verdict.verdict == "ok"
+    result = order_check(build_model(miniature(name).model, VOCAB, 1), VOCAB)
+    assert result is not None and result.status == "passed"
 
 
 CHANGES = [{"position_init": "zero"}, {}, {"residual": False}, {"init_std": 0.002}, {"context_length": 3}]
@@ -64,11 +64,11 @@ CHANGES = [{"position_init": "zero"}, {}, {"residual": False}, {"init_std": 0.00
 def orders_are_told(changes: dict, grid: list[RunConfig]) -> None:
     for cell in grid:
         model = cell.model.model_copy(update=changes)
-        verdict = order_check(build_model(model, VOCAB, 1), VOCAB)
+        result = order_check(build_model(model, VOCAB, 1), VOCAB)
         if model.position == "none":
-            assert verdict is None
+            assert result is None
         else:
-            assert verdict is not None and verdict.verdict == "ok", (cells.name(cell), changes, verdict)
+            assert result is not None and result.status == "passed", (cells.name(cell), changes, result)
 
 
 def test_order_is_told_by_networks_with_every_position_and_attention() -> None:

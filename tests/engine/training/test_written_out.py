@@ -43,7 +43,7 @@ def verdict(preset: str, *changes: str) -> str:
     task = make_task(config, None)
     config = task.resolve_config(config, "", 1)
     found = check_examples_against_files(config, task, full_vocabulary_copy(config, task.vocab_size))
-    return found.why if found.verdict != "ok" else ""
+    return found.why if found.status != "passed" else ""
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -310,7 +310,7 @@ def test_every_cell_is_as_written_out(
         return
     config, task = cell(kind, tokenizer, form, tmp_path, monkeypatch)
     found = check_examples_against_files(config, task, full_vocabulary_copy(config, task.vocab_size))
-    assert found.verdict == "ok", found.why
+    assert found.status == "passed", found.why
     looked_up = "a second reading of the corpus" in found.why
     assert looked_up == (form != "large"), found.why  # a large text's own lines are not looked up
 
