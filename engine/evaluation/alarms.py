@@ -125,7 +125,7 @@ def check_plausible(
     fine = known[0][0], 0.0, Message("the score is plausible"), OK
     value, _, why, badge = next((found for found in known if found[0] < found[1]), fine)  # the trainer handles NaN
     passed = Message("; the leak probe passed") if leak_free and badge == SUSPICIOUS else ""
-    return Verdict("plausible", "evaluation", step, badge, value, why + passed)
+    return Verdict(Message("plausible"), "evaluation", step, badge, value, why + passed)
 
 
 def check_decoding_matches_accuracy(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
@@ -152,7 +152,7 @@ def check_decoding_matches_accuracy(record: EvaluationScores, facts: DataFacts, 
     if exact * n >= least / 2:
         return Verdict("decoding", "evaluation", step, OK, exact, why)
     why += Message("; the model reads what it has to predict, or decoding differs from training")
-    return Verdict("decoding", "evaluation", step, SUSPICIOUS, exact, why)
+    return Verdict(Message("decoding"), "evaluation", step, SUSPICIOUS, exact, why)
 
 
 def check_learning(record: EvaluationScores, facts: DataFacts, *, warmup: int, step: int) -> Verdict | None:
@@ -170,7 +170,7 @@ def check_learning(record: EvaluationScores, facts: DataFacts, *, warmup: int, s
         loss=loss,
         line=line,
     )
-    return Verdict("learning", "evaluation", step, NOT_LEARNING, below, why)
+    return Verdict(Message("learning"), "evaluation", step, NOT_LEARNING, below, why)
 
 
 def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> Verdict | None:
@@ -204,7 +204,7 @@ def check_majority(record: EvaluationScores, facts: DataFacts, *, step: int) -> 
         always=always,
         noise=noise,
     )
-    return Verdict("answers", "after", step, NOT_LEARNING, above, why)
+    return Verdict(Message("answers"), "after", step, NOT_LEARNING, above, why)
 
 
 def check_repeated_sample(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
@@ -264,7 +264,7 @@ def check_curves(
         or (_check_still_falling(scored, trained) if when == "after" else None)
     )
     badge, value, why = found or (OK, 0.0, Message("the curves look normal"))
-    return Verdict("curve", when, step, badge, value, why)
+    return Verdict(Message("curve"), when, step, badge, value, why)
 
 
 def nan_verdict(why: str, *, step: int) -> Verdict:

@@ -282,7 +282,7 @@ def leak_probe(
             change=change,
         )
         return Verdict("leak", when, step, LEAK, max(gradient, change), why)
-    return Verdict("leak", when, step, OK, 0.0, clean)
+    return Verdict(Message("leak"), when, step, OK, 0.0, clean)
 
 
 def _max_or_nan(one: float, other: float) -> float:

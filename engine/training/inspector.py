@@ -81,7 +81,7 @@ class Inspector:
         last, average = self._reader.summary.last, self._reader.summary.ema
         if step > 1 and last is not None and average is not None and last.loss == average.loss:
             why = Message("the weights and their moving average have the same loss: one was taken for the other")
-            self.write_if_changed(Verdict("moving average", "after", step, BROKEN, 0.0, why))
+            self.write_if_changed(Verdict(Message("moving average"), "after", step, BROKEN, 0.0, why))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = Message(
@@ -93,7 +93,7 @@ class Inspector:
                 why = Message(
                     "run '{name}' has a different seed but bit-identical metrics: the seed had no effect", name=name
                 )
-            self.write_if_changed(Verdict("switches", "after", step, INERT, float(len(switches)), why))
+            self.write_if_changed(Verdict(Message("switches"), "after", step, INERT, float(len(switches)), why))
 
     def _check_curve(self, when: When, step: int) -> None:
         metrics = self._reader.follow().load(CURVE_RECORDS)

@@ -23,7 +23,7 @@ from engine.model.linear_attention import linear_attention
 from engine.model.numerics import chosen_precision
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network, build_model, evaluating
-from engine.runs.verdict import OK, Verdict
+from engine.runs.verdict import INERT, OK, Verdict
 from engine.training.self_check import DROPOUTS
 from engine.training.step import Stepper
 
@@ -54,7 +54,8 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         what = f"{key} {before} → {after}"
         effect = _describe_effect(other, config, vocab_size, what)
         why = effect or Message("{what} changes neither the parameters nor any prediction", what=what)
-        verdicts.append(Verdict("switch effect", "before", 0, OK if effect else "INERT", float(bool(effect)), why))
+        badge = OK if effect else INERT
+        verdicts.append(Verdict(Message("switch effect"), "before", 0, badge, float(bool(effect)), why))
     return verdicts
 
 

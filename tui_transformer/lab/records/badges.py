@@ -12,34 +12,6 @@ from engine.base.language import Message, tr
 from engine.runs.records import Notes, VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
-CHECKS = {  # their names in the language in use, by name in checks.json
-    "answers": tr("answers"),
-    "batches": tr("batches"),
-    "beams": tr("beams"),
-    "cache parity": tr("cache parity"),
-    "curve": tr("curve"),
-    "decoding": tr("decoding"),
-    "dropout": tr("dropout"),
-    "examples": tr("examples"),
-    "gradient": tr("gradient"),
-    "leak": tr("leak"),
-    "learning": tr("learning"),
-    "moving average": tr("moving average"),
-    "order": tr("order"),
-    "overlap": tr("overlap"),
-    "padding": tr("padding"),
-    "parameters": tr("parameters"),
-    "plausible": tr("plausible"),
-    "reference": tr("reference"),
-    "samples": tr("samples"),
-    "sampling": tr("sampling"),
-    "seed": tr("seed"),
-    "shortcut": tr("shortcut"),
-    "source": tr("source"),
-    "switch effect": tr("switch effect"),
-    "switches": tr("switches"),
-    "update": tr("update"),
-}
 WHEN = {"before": tr("before training"), "after": tr("after training")}  # else at an evaluation
 PASSED, NONE_YET = "✓", "–"  # all checks passed; no checks yet
 
@@ -140,7 +112,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[CheckFinding, ...]:
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
         time, why = WHEN.get(when, tr("while training")), tr(same[-1].why)
-        name = CHECKS.get(check, check)
+        name = tr(check)
         if said != "ok":
             alarmed.add(check)
             words = badge(said).display_name
@@ -148,7 +120,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[CheckFinding, ...]:
             if check != passed[0]:
                 continue
             words = tr("{n} more checks passed", n=len(passed))
-            why = comma_separated(CHECKS.get(one, one) for one in passed)
+            why = comma_separated(map(tr, passed))
         elif check == "leak":
             words = tr("no leak")
         else:
