@@ -27,10 +27,6 @@ from engine.runs.verdict import INERT, OK, Verdict
 from engine.training.self_check import DROPOUTS
 from engine.training.step import Stepper
 
-FEWEST_TOKENS, MOST_TOKENS = 48, 1024  # of a text on which two networks are compared
-CROSSOVER_LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
-CROSSOVER_TOKENS = 4096  # of all rows together, at each length
-CROSSOVER_REPEATS = 3
 Attend = Callable[[Tensor, Tensor, Tensor, Positions], Tensor]
 
 
@@ -73,9 +69,9 @@ def _describe_effect(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> 
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
     limited = any(self_attention(kind).reach(1) is not None for kind, _ in model.layer_kinds())
-    wanted = max(FEWEST_TOKENS, 3 * model.window if limited else 0, 2 * far + 2)
+    wanted = max(48, 3 * model.window if limited else 0, 2 * far + 2)
     draw = torch.Generator().manual_seed(0)
-    lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
+    lengths = [min(wanted, longest, 1024) for longest in (model.context_length, model.source_tokens)]
     tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
     for drawn in (False, True):
         if drawn:  # layers that begin as the identity hide an effect
@@ -139,6 +135,7 @@ def crossover_ratios(config: RunConfig, device: torch.device) -> list[tuple[int,
     model = possibly_faster_layer_kind(config.model)
     if model is None:
         return []
+    longest = 4096  # tokens; shorter texts have several rows, with as many tokens together
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
     nothing, dropout = PositionScheme(), model.attention_dropout
 
@@ -149,10 +146,10 @@ def crossover_ratios(config: RunConfig, device: torch.device) -> list[tuple[int,
         return linear_attention(q, k, v, at, nothing, causal=model.causal)
 
     def seconds(attend: Attend, length: int) -> float:
-        shape = (max(1, CROSSOVER_TOKENS // length), model.n_heads, length, model.head_width)
+        shape = (longest // length, model.n_heads, length, model.head_width)
         q, k, v = (torch.randn(shape, dtype=dtype, device=device, requires_grad=True) for _ in range(3))
         at, best = Positions.consecutive(length, 0, device), float("inf")
-        for _ in range(CROSSOVER_REPEATS + 1):  # the first warms up
+        for _ in range(4):  # the first warms up
             started = time.perf_counter()
             torch.autograd.backward(attend(q, k, v, at).sum())
             if device.type == "cuda":
@@ -162,4 +159,6 @@ def crossover_ratios(config: RunConfig, device: torch.device) -> list[tuple[int,
 
     this = seeing(self_attention(model)) if ATTENTIONS[model.attention].has_scores else linear
     full = seeing(Visibility(model.causal))
-    return [(length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS]
+    return [
+        (length, seconds(this, length) / seconds(full, length)) for length in (64, 128, 256, 512, 1024, 2048, longest)
+    ]

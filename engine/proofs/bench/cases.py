@@ -32,8 +32,6 @@ from engine.training.step import Stepper
 
 VOCABULARY = 65
 WRITTEN = 500  # tokens of a sample
-SCORED = 256  # windows of a text
-BATCHES = (1, 32)  # texts written at once
 LENGTHS = (512, 1024, 2048, 4096)  # tokens of an attention
 PIECE = 25  # steps between two checkpoints
 OURS = "tui-transformer"
@@ -156,7 +154,7 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     spec.configure_process()
     config, device = spec.resolved(spec.config, "fp32"), spec.device
     batch, context = evaluation_batch(config), config.model.context_length
-    text = torch.randint(VOCABULARY, (SCORED * context + 1,), generator=torch.Generator().manual_seed(0)).to(device)
+    text = torch.randint(VOCABULARY, (256 * context + 1,), generator=torch.Generator().manual_seed(0)).to(device)
     model = build_model(config.model, VOCABULARY, config.seed, device)
 
     def ours() -> int:
@@ -184,7 +182,7 @@ def sampling(spec: BenchmarkSpec) -> Iterator[CaseResult]:
     """Time sampling 500 tokens after one, in tokens per second, fp32, with a cache; peers too, if they have one."""
     data, device = spec.config.dump(), spec.device
     data["model"]["context_length"] = WRITTEN + 140
-    for batch in BATCHES:
+    for batch in (1, 32):  # texts written at once
         spec.configure_process()
         config = spec.resolved(RunConfig.model_validate(data), "fp32")
         start = torch.zeros(batch, 1, dtype=torch.long, device=device)

@@ -28,9 +28,6 @@ from engine.training.step import Stepper
 
 VOCABULARY = 70  # of the tiny model
 MAX_BYTES = 8 * 2**30  # bytes a measurement may use
-TOKENS, STEPS = 1_000_000, 1_000  # assumed for an epoch of data that is not available
-
-CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
 
 def measure_added_peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
@@ -46,7 +43,7 @@ def measure_added_peak_bytes(work: Callable[[], object], device: torch.device) -
         return None
     ctypes.CDLL(None).malloc_trim(0)  # do not count memory that earlier work freed
     try:
-        Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
+        Path("/proc/self/clear_refs").write_text("5")  # Linux, proc(5): clear the peak
         before = psutil.Process().memory_info().rss
         work()
         peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
@@ -101,8 +98,8 @@ def _measure_peak(config: RunConfig, where: str) -> MemoryPeak:
     if task is not None:
         resolved = task.resolve_config(config, config.preset, 1)
     else:  # durations in epochs need a length
-        facts = RowFacts(steps_per_epoch=STEPS) if config.trains_on_rows else None
-        resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=facts)
+        facts = RowFacts(steps_per_epoch=1_000) if config.trains_on_rows else None
+        resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=1_000_000, rows=facts)
     shape = BatchShape.from_config(resolved)
     # A batch of rows, unless set in tokens, is cut until its estimate fits.
     in_rows = resolved.train.batch_tokens is None

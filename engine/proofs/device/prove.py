@@ -27,17 +27,10 @@ from engine.runs.verdict import CheckResult, failed, skipped
 
 Facts = dict[str, Any]  # as the file has them
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
-MIN_SECONDS = 2.0  # seconds; no proof is started with less time left
 # Environment variables that change how a device computes; recorded if set.
 VARIABLES = (
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    *("CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE"),
+    *("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
 )
 
 
@@ -109,7 +102,7 @@ def run_proofs(
 
 
 def _run_proof(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> CheckResult:
-    if left < MIN_SECONDS:
+    if left < 2.0:  # seconds
         return skipped(Message("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
     started = time.monotonic()
     context.folder.mkdir()

@@ -25,8 +25,6 @@ from engine.training.self_check import DROPOUTS
 
 STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
 LOST, SAVED = 7, 4  # the step in which the device is lost, and the newest checkpoint by then
-# CUDA's message when a kernel has failed; `is_device_failure` recognizes its beginning.
-PLANTED = "CUDA error: unspecified launch failure"
 CHILD = 100.0  # seconds for a call in another process
 
 
@@ -236,7 +234,7 @@ def _train_until_failure(config: RunConfig, root: Path, device: str, really: boo
 
     def broken(step: int, **given: Any) -> Any:
         if step == LOST and not really:
-            raise torch.AcceleratorError(PLANTED)
+            raise torch.AcceleratorError("CUDA error: unspecified launch failure")
         if step == LOST:
             row = torch.zeros(4, device=stepper.device)
             row[torch.full((4,), 10**6, device=stepper.device)]  # out of bounds: the kernel asserts

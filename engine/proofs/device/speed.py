@@ -19,11 +19,10 @@ from engine.model.numerics import make_repeatable, set_fp32_matmul
 from engine.proofs.bench.cases import PRECISIONS, BenchmarkSpec, step_callable
 from engine.proofs.bench.measure import time_interleaved
 from engine.proofs.device.proof import Context, Proof
-from engine.runs.verdict import CheckResult, passed, passed_if, skipped
+from engine.runs.verdict import CheckResult, failed, passed, passed_if, skipped
 from engine.training.self_check import DROPOUTS, NO_DROPOUT
 from engine.training.step import Stepper
 
-DROPPED = dict.fromkeys(DROPOUTS, 0.1)  # so that random numbers are compared, too
 COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
 PARITY_STEPS = 5
 SECONDS, ROUNDS = 0.6, 3  # of each contender
@@ -64,7 +63,7 @@ def compiled_steps(precision: str, context: Context) -> CheckResult:
     figures: dict[str, Any] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
         text = Message("compiled losses differ (relative error {apart:.2g})", apart=apart)
-        return passed_if(False, "", text, **figures)
+        return failed(text, **figures)
     contenders = {"compiled": step_callable(compiled, PARITY_STEPS), "plain": step_callable(uncompiled, PARITY_STEPS)}
     fast, slow = time_interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
@@ -81,7 +80,8 @@ def recorded_steps(precision: str, context: Context) -> CheckResult:
     """
     if not context.on_cuda:
         return skipped(Message("steps can only be recorded on CUDA"))
-    steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
+    dropping = dict.fromkeys(DROPOUTS, 0.1)  # so that random numbers are compared, too
+    steppers = {name: _stepper(precision, "never", context, **dropping) for name in ("recorded", "plain", "again")}
     for name, stepper in steppers.items():
         make_repeatable(stepper.device)
         stepper.records_steps &= name == "recorded"

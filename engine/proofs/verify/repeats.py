@@ -26,7 +26,6 @@ from engine.training.self_check import self_check
 from engine.training.trainer import Trainer
 
 WRITTEN = "translation"  # a model's translations, among the redefined fields
-NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
 NON_SCORE_FIELDS = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a validation record that are no scores
 
 
@@ -77,7 +76,7 @@ def samples(evidence: Evidence) -> Outcome:
     wrong: list[Difference] = []
     repeated: list[int] = []
     with evidence.process_settings():
-        for record in records[-NEWEST_SAMPLES:]:
+        for record in records[-3:]:
             folder = evidence.folder_of(record["step"])
             if folder is None:
                 continue
@@ -156,11 +155,6 @@ def _translation_differences(evidence: Evidence, found: Record) -> list[Differen
     ]
 
 
-COMPARED = ("loss", "grad_norm", "lr", "tokens")
-# Settings that do not affect learning.
-QUIETED = ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "checkpoint.average_last")
-
-
 def steps(evidence: Evidence) -> Outcome:
     """Training steps, repeated, have the losses and gradient norms that were recorded."""
     if not evidence.train:
@@ -184,7 +178,7 @@ def steps(evidence: Evidence) -> Outcome:
     coarse = chosen_precision(evidence.config.train, evidence.verification_device) == "bf16"
     factor = COARSE if coarse else evidence.score_tolerance_factor
     for step, record in sorted(found.items()):
-        said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
+        said = {key: recorded.get(step, {}).get(key) for key in ("loss", "grad_norm", "lr", "tokens")}
         where = tr("at step {step:,}", step=step)
         wrong += differences(said, record, where, exact=evidence.exact, factor=factor, skip=frozenset())
     if folder is not None:
@@ -207,7 +201,8 @@ def steps(evidence: Evidence) -> Outcome:
 def repeat_steps(evidence: Evidence, folder: Path | None, count: int) -> dict[int, Record]:
     """Train again from a checkpoint, or the start; return the train records. `Uncheckable`: training fails here."""
     config, task = evidence.config, evidence.task
-    for key in QUIETED:
+    # These do not affect learning.
+    for key in ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "checkpoint.average_last"):
         config = capabilities.with_value(config, key, 0)
     with TemporaryDirectory(prefix="tui-transformer-verify-") as root:
         writer = RunWriter.create(Path(root), "repeated", config, {})

@@ -18,8 +18,6 @@ from tui_transformer.cli.output import ExitCode, print_answer, print_check_resul
 from tui_transformer.cli.run.run import Request
 from tui_transformer.lab.formatting import duration, memory, si_number
 
-LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
-
 
 @command(130)
 @examples(
@@ -157,7 +155,7 @@ def check(
             )
         )
         print_answer(saves)
-    if total > LONG_RUN and on is None and source.extends is not None:
+    if total > 20 * 60 and on is None and source.extends is not None:
         shorter = tr(
             "  for a shorter run, make the same change at demo size: --preset {name} --on demo", name=source.name
         )

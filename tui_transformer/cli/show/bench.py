@@ -242,25 +242,20 @@ def _replace_section(path: Path, title: str, lines: Sequence[str]) -> None:
     path.write_text(page, encoding="utf-8")
 
 
-# The words of a table: English on a page, in the language in use on a terminal.
-HEAD = (Message("contender"), Message("median"), Message("lowest"), Message("highest"))
-RELATIVE, TIMES = Message("{name} is"), Message("{ratio:.2f} × as fast")
-MEMORY, MIB = Message("added memory"), Message("{mib:,.0f} MiB")
-LIMIT, SHARE = Message("matrix products alone"), Message("{share:.0%} as fast")
-
-
 def _rows(result: "CaseResult", say: Callable[..., str]) -> list[tuple[str, ...]]:
-    """Return the table of a measurement; `say` is `english` or `tr`."""
+    """Return the table of a measurement; `say` is `english` for a page, `tr` for a terminal."""
     first = result.speeds[0]
-    head = (*map(say, HEAD), say(RELATIVE, name=say(first.name)), say(MEMORY))
-    rows: list[tuple[str, ...]] = [head]
+    head = map(say, (Message("contender"), Message("median"), Message("lowest"), Message("highest")))
+    rows: list[tuple[str, ...]] = [
+        (*head, say(Message("{name} is"), name=say(first.name)), say(Message("added memory")))
+    ]
     digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
-        ratio = say(TIMES, ratio=first.median / speed.median) if speed is not first else ""
-        memory = "" if speed.peak_bytes is None else say(MIB, mib=speed.peak_bytes / 2**20)
+        ratio = say(Message("{ratio:.2f} × as fast"), ratio=first.median / speed.median) if speed is not first else ""
+        memory = "" if speed.peak_bytes is None else say(Message("{mib:,.0f} MiB"), mib=speed.peak_bytes / 2**20)
         values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
         rows.append((say(speed.name), *values, ratio, memory))
     if result.limit is not None:
-        share = say(SHARE, share=first.median / result.limit)
-        rows.append((say(LIMIT), f"{result.limit:,.0f}", "", "", share, ""))
+        share = say(Message("{share:.0%} as fast"), share=first.median / result.limit)
+        rows.append((say(Message("matrix products alone")), f"{result.limit:,.0f}", "", "", share, ""))
     return rows

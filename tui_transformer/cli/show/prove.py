@@ -42,7 +42,6 @@ from tui_transformer.studio.responsiveness import (
 )
 
 FILE = Path("gpu-proof.json")
-FEWEST = 3  # equal rows that are merged into one
 MARKS = {"passed": tr("✓ passed"), "failed": tr("✗ failed"), "skipped": tr("· skipped")}
 WATCHED = 8.0  # seconds of training that are timed
 TICK = 0.01  # seconds between event-loop delay measurements
@@ -109,7 +108,7 @@ def rows(found: Sequence[tuple[Proof, CheckResult]]) -> Iterator[tuple[str, ...]
     """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
-        if len(same) < FEWEST:
+        if len(same) < 3:
             each = ((tr(proof.name), f"{result.seconds:,.1f}") for proof, result in same)
             yield from ((name, MARKS[status], seconds, tr(why)) for name, seconds in each)
             continue

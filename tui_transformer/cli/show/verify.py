@@ -25,7 +25,6 @@ from tui_transformer.cli.output import (
 )
 
 RESULTS = {"passed": "confirmed", "failed": "differs", "skipped": "unchecked"}  # as `--json` has them
-WIDTH = 14  # columns of the longest claim's name
 
 
 @command(240)
@@ -64,7 +63,7 @@ def verify(
             record = {"claim": claim, "result": result, "text": found.why, "differences": differences}
             print_json({"kind": "claim", "run": reader.name, **record})
         else:
-            print_check_result(found.status, f"{pad_to_width(tr(claim), WIDTH)}  {found.why}")
+            print_check_result(found.status, f"{pad_to_width(tr(claim), 14)}  {found.why}")
     if json:
         print_json({"kind": "conclusion", "run": reader.name, **counts})
         return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
