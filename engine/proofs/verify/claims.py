@@ -7,8 +7,8 @@ from pathlib import Path
 from engine.base.errors import InputError, damage_description
 from engine.base.language import Message, tr
 from engine.proofs.verify import inputs, records, repeats
+from engine.proofs.verify.comparison import Difference, Outcome, Uncheckable, differing
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Outcome, Uncheckable, differing
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.verdict import CheckResult, passed, skipped
 

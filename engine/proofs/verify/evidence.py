@@ -15,7 +15,7 @@ from engine.config.schema import RunConfig
 from engine.model.devices import environment, resolve_device
 from engine.model.numerics import set_fp32_matmul
 from engine.model.transformer import Network
-from engine.proofs.verify.finding import COARSE, Record, Uncheckable
+from engine.proofs.verify.comparison import COARSE, Record, Uncheckable
 from engine.runs.lineage import INIT_FROM, find_origin_run
 from engine.runs.reader import RunReader
 from engine.runs.record_version import redefined_fields

@@ -9,8 +9,8 @@ from engine.data.tokenizers import difference, read_tokenizer
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
+from engine.proofs.verify.comparison import Difference, Outcome, Uncheckable, as_recorded, differences
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Outcome, Uncheckable, as_recorded, differences
 from engine.runs.files import read_json
 from engine.runs.lineage import chain_text, split_init_from
 from engine.training import checkpoint

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from engine.base.language import Message, tr, trn
 from engine.base.plain_files import open_regular_file, read_regular_file
 from engine.config.schemes import learning_rate
+from engine.proofs.verify.comparison import Difference, Outcome, Record, Uncheckable, differences, same_value
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import Difference, Outcome, Record, Uncheckable, differences, same_value
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
 from engine.runs.twins import loss_and_gradient_hash

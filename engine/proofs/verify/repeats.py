@@ -12,8 +12,8 @@ from engine import capabilities
 from engine.base.language import Message, tr, trn
 from engine.evaluation.alarms import check_curves, check_majority, check_repeated_sample, score_verdicts
 from engine.model.numerics import chosen_precision
+from engine.proofs.verify.comparison import COARSE, Difference, Outcome, Record, Uncheckable, as_recorded, differences
 from engine.proofs.verify.evidence import Evidence
-from engine.proofs.verify.finding import COARSE, Difference, Outcome, Record, Uncheckable, as_recorded, differences
 from engine.runs.control import Control, Diverged, Leaking
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
