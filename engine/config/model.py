@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, StrictBool
 from engine.base.errors import did_you_mean, join_and, join_or
 from engine.base.language import Message, tr
 from engine.config.fields import Depth, Doc, Fraction, Positive, Section, Width, bookkeeping_field, later_field
-from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
+from engine.config.rules import Rule
+from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -313,17 +314,17 @@ class ModelConfig(Section):
                 Rule(
                     ("model.rope_scaling", "model.rope_part"),
                     lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
-                    lambda m: tr(
+                    Message(
                         "ntk leaves the highest frequency unchanged, and with 2 rotated features there is no other; "
-                        "rotate more features or choose 'linear'"
+                        "rotate more features or choose 'linear'",
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
-                    lambda m: tr(
+                    Message(
                         "yarn sharpens the scores before the softmax, but linear attention has no scores and no "
-                        "softmax; choose linear, ntk or llama3"
+                        "softmax; choose linear, ntk or llama3",
                     ),
                 ),
                 Rule(
@@ -338,20 +339,12 @@ class ModelConfig(Section):
                 Rule(
                     ("model.yarn_slow", "model.yarn_fast"),
                     lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
-                    lambda m: tr(
-                        "yarn_slow ({yarn_slow:g}) must be below yarn_fast ({yarn_fast:g})",
-                        yarn_slow=m.yarn_slow,
-                        yarn_fast=m.yarn_fast,
-                    ),
+                    Message("yarn_slow ({yarn_slow:g}) must be below yarn_fast ({yarn_fast:g})"),
                 ),
                 Rule(
                     ("model.llama3_low", "model.llama3_high"),
                     lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
-                    lambda m: tr(
-                        "llama3_low ({llama3_low:g}) must be below llama3_high ({llama3_high:g})",
-                        llama3_low=m.llama3_low,
-                        llama3_high=m.llama3_high,
-                    ),
+                    Message("llama3_low ({llama3_low:g}) must be below llama3_high ({llama3_high:g})"),
                 ),
             ),
         ),
@@ -452,17 +445,17 @@ class ModelConfig(Section):
                 Rule(
                     ("model.parallel", "model.architecture"),
                     lambda m: m.architecture == "encoder-decoder",
-                    lambda m: tr(
+                    Message(
                         "cross-attention runs between self-attention and feed-forward; parallel layers need "
-                        "architecture = 'decoder' or 'encoder'"
+                        "architecture = 'decoder' or 'encoder'",
                     ),
                 ),
                 Rule(
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
-                    lambda m: tr(
+                    Message(
                         "parallel layers have no place for post-norm, which would sit between attention and "
-                        "feed-forward; --set model.norm_placement=pre"
+                        "feed-forward; --set model.norm_placement=pre",
                     ),
                 ),
             ),
@@ -492,7 +485,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.layer_scale", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    lambda m: tr("a sandwich norm already has a learned gain; --set model.norm_placement=pre"),
+                    Message("a sandwich norm already has a learned gain; --set model.norm_placement=pre"),
                 ),
             ),
             parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
@@ -544,7 +537,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.conv",),
                     lambda m: m.conv == 1,
-                    lambda m: tr("a convolution of width 1 mixes no tokens; 4 is usual and 0 turns it off"),
+                    Message("a convolution of width 1 mixes no tokens; 4 is usual and 0 turns it off"),
                 ),
             ),
             parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
@@ -607,9 +600,9 @@ class ModelConfig(Section):
                     lambda m: (
                         m.qk_norm == "after" and not all(ATTENTIONS[name].has_scores for name in m.distinct_attentions)
                     ),
-                    lambda m: tr(
+                    Message(
                         "linear attention rotates the feature maps of queries and keys, so there are no rotated "
-                        "queries and keys to normalize; --set model.qk_norm=before"
+                        "queries and keys to normalize; --set model.qk_norm=before",
                     ),
                 ),
             ),
@@ -634,7 +627,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.score_cap", "model.backend"),
                     lambda m: m.backend == "sdpa",
-                    lambda m: tr("the fused kernel does not support score_cap; leave backend at 'auto'"),
+                    Message("the fused kernel does not support score_cap; leave backend at 'auto'"),
                 ),
             ),
         ),
@@ -789,25 +782,25 @@ class ModelConfig(Section):
                 Rule(
                     ("model.zero_init", "model.tie_embeddings"),
                     lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
-                    lambda m: tr(
+                    Message(
                         "a head tied to the embedding cannot start at zero; choose zero_init = 'outputs', or --set "
-                        "model.tie_embeddings=false"
+                        "model.tie_embeddings=false",
                     ),
                 ),
                 Rule(
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    lambda m: tr(
+                    Message(
                         "a sandwich norm scales a branch to full size as soon as its output is nonzero, after the "
-                        "first step; --set model.norm_placement=pre"
+                        "first step; --set model.norm_placement=pre",
                     ),
                 ),
                 Rule(
                     ("model.zero_init", "model.residual"),
                     lambda m: not m.residual,
-                    lambda m: tr(
+                    Message(
                         "without residual connections, nothing gets past a layer whose output is zero; --set "
-                        "model.residual=true"
+                        "model.residual=true",
                     ),
                 ),
             ),

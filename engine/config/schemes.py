@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
 from engine.base.language import Message, tr
+from engine.config.rules import Rule
 
 if TYPE_CHECKING:
     from engine.config.model import ModelConfig
@@ -45,14 +46,6 @@ class Kernel(NamedTuple):
         return self.blocks * self.queries
 
 
-class Rule(NamedTuple):
-    """A combination of settings that a scheme rules out, checked on the config section that the scheme belongs to."""
-
-    keys: tuple[str, ...]
-    broken: Callable[[Any], bool]
-    reason: Callable[[Any], str]
-
-
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class TableRow:
     """A table row: a frozen dataclass to mypy, without the code generation that would slow every start."""
@@ -65,7 +58,7 @@ class Scheme(TableRow):
     sentence: str  # what it does
     citation: str  # "" only for a no-op
     settings: Collection[str] = ()  # settings of its section that act only with it
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()  # on its section
     title: TextByLanguage = NO_TEXT  # heading of its formula
     formula: Callable[[Any], str] = staticmethod(lambda section: "")  # LaTeX, given its config section
     label: TextByLanguage = NO_TEXT  # in a diagram
@@ -436,12 +429,12 @@ NORMS: dict[str, Norm] = {
             Rule(
                 ("model.norm_placement", "model.norm"),
                 lambda m: m.norm_placement != "pre",
-                lambda m: tr("norm = 'none' has no norm to place; leave norm_placement at 'pre'"),
+                Message("norm = 'none' has no norm to place; leave norm_placement at 'pre'"),
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
                 lambda m: m.final_norm,
-                lambda m: tr("norm = 'none' has no final norm; --set model.final_norm=false"),
+                Message("norm = 'none' has no final norm; --set model.final_norm=false"),
             ),
         ),
         parameters=lambda m: 0,
@@ -564,9 +557,8 @@ def _wsd_learning_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
 NO_DECAY_OVER = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
-    lambda o: tr(
-        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave out decay_over",
-        schedule=o.schedule,
+    Message(
+        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave out decay_over"
     ),
 )
 
@@ -581,7 +573,7 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: tr(
+                Message(
                     "decay_every sets when the rate changes, but a constant rate never does; leave out decay_every"
                 ),
             ),
@@ -620,9 +612,9 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: tr(
+                Message(
                     "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
-                    "decay_from; leave out decay_every"
+                    "decay_from; leave out decay_every",
                 ),
             ),
         ),
@@ -649,9 +641,9 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
                 lambda o: o.warmup == 0,
-                lambda o: tr(
+                Message(
                     "inverse-sqrt decays from the end of warm-up, so it needs a warm-up, e.g. --set "
-                    "optimizer.warmup=400"
+                    "optimizer.warmup=400",
                 ),
             ),
             NO_DECAY_OVER,

@@ -4,11 +4,12 @@ Classes that need torch are named here and imported on first use: `task` loads a
 batches, scorer and sampler (`engine.tasks.task`); `examples` makes inputs and targets (`engine.data.objectives`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.base.language import Message, tr
 from engine.config.measures import ROUGE
+from engine.config.rules import Rule
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.visibility import sees_ahead
 
@@ -19,13 +20,6 @@ CorpusKindName = Literal["text", "pairs", "documents", "labelled"]  # of a corpu
 SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
-
-
-class Refusal(NamedTuple):
-    """Why a config cannot be built."""
-
-    keys: tuple[str, ...]  # the settings involved
-    reason: str  # one sentence
 
 
 class TaskKind:
@@ -43,6 +37,7 @@ class TaskKind:
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
     file_options: Sequence[str] = ("text",)  # those of `evaluate` that name files of your own; all needed together
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
+    rules: Sequence[Rule] = ()  # on the whole config
 
     # What a prediction is.
     unit = Message("character")  # that the loss is averaged over
@@ -84,10 +79,6 @@ class TaskKind:
         """Return why a model of this config could copy its answers from its input; None if it cannot."""
         return None
 
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        """Yield the reasons why a config of this objective cannot be trained."""
-        yield from ()
-
     def source_truncation_length(self, config: "RunConfig") -> int | None:
         """Return how many tokens a longer source is cut to, not counting its end token; None if none is cut."""
         return None
@@ -109,6 +100,17 @@ class NextToken(TaskKind):
         )
     }
     continues = predicts_from_past = True
+    rules = (
+        Rule(
+            ("objective.kind", "model.causal"),
+            lambda c: c.task.copy_leak(c) is not None and not c.train.allow_leak,
+            lambda c: tr(
+                "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
+                "train.allow_leak=true to see it happen",
+                leak=c.task.copy_leak(c),
+            ),
+        ),
+    )
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length + 1
@@ -120,16 +122,6 @@ class NextToken(TaskKind):
             "every position sees the tokens after it, including the one it must predict: the model would "
             "reach a perplexity near 1 without learning anything"
         )
-
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        leak = self.copy_leak(config)
-        if leak is not None and not config.train.allow_leak:
-            reason = tr(
-                "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
-                "train.allow_leak=true to see it happen",
-                leak=leak,
-            )
-            yield Refusal(("objective.kind", "model.causal"), reason)
 
 
 class Masked(TaskKind):
@@ -189,6 +181,22 @@ class Shifted(TaskKind):
     aim = Message("the source shifted by one token")
     examples = "engine.data.objectives.Shifted"
     predicts_from_past = True
+    rules = (
+        Rule(
+            ("objective.kind",),
+            lambda c: not c.train.allow_leak,
+            lambda c: tr(
+                "{leak}; choose 'continuation', whose target is the text after the source, or --set "
+                "train.allow_leak=true to see it happen",
+                leak=c.task.copy_leak(c),
+            ),
+        ),
+        Rule(
+            ("model.source_length", "objective.kind"),
+            lambda c: c.model.source_tokens < 3,
+            Message("a shifted target needs a source of at least 3 tokens"),
+        ),
+    )
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.source_tokens + 1
@@ -201,20 +209,13 @@ class Shifted(TaskKind):
             "nearly all of the target is in the source, one place further on: copying it gives a perplexity near 1"
         )
 
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        if not config.train.allow_leak:
-            reason = tr(
-                "{leak}; choose 'continuation', whose target is the text after the source, or --set "
-                "train.allow_leak=true to see it happen",
-                leak=self.copy_leak(config),
-            )
-            yield Refusal(("objective.kind",), reason)
-        if config.model.source_tokens < 3:
-            keys = ("model.source_length", "objective.kind")
-            yield Refusal(keys, tr("a shifted target needs a source of at least 3 tokens"))
-
     def surprise_length_range(self, config: "RunConfig") -> tuple[int, int]:
         return 3, config.model.source_tokens
+
+
+def _min_context_for_pairs(config: "RunConfig") -> int:
+    """Return the shortest context in which a decoder reads a source and writes a target."""
+    return max(SMALLEST_CONTEXT, 2 + (config.task.source_truncation_length(config) or 0))
 
 
 class Translation(TaskKind):
@@ -238,6 +239,26 @@ class Translation(TaskKind):
     next_step = ("translate", tr("translate with it"))
     small_context = 40
     small_corpus = ("phrasebook", 2_000)
+    rules = (
+        Rule(
+            ("data.shared_vocabulary", "model.architecture"),
+            lambda c: not c.has_source and not c.data.shared_vocabulary,
+            Message(
+                "a decoder reads source and target as one text, so they share a vocabulary; --set "
+                "data.shared_vocabulary=true"
+            ),
+        ),
+        Rule(
+            ("model.context_length", "model.source_length"),
+            lambda c: not c.has_source and c.model.context_length < _min_context_for_pairs(c),
+            lambda c: tr(
+                "a decoder reads the source and writes the target in one context, which takes more than "
+                "{context_length:,} tokens; --set model.context_length={least}",
+                context_length=c.model.context_length,
+                least=_min_context_for_pairs(c),
+            ),
+        ),
+    )
 
     def window_tokens(self, config: "RunConfig") -> int:
         context = config.model.context_length
@@ -245,26 +266,6 @@ class Translation(TaskKind):
 
     def window_targets(self, config: "RunConfig") -> int:
         return self.window_tokens(config)
-
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        model = config.model
-        if config.has_source:
-            return
-        if not config.data.shared_vocabulary:
-            reason = tr(
-                "a decoder reads source and target as one text, so they share a vocabulary; --set "
-                "data.shared_vocabulary=true"
-            )
-            yield Refusal(("data.shared_vocabulary", "model.architecture"), reason)
-        least = max(SMALLEST_CONTEXT, 2 + (self.source_truncation_length(config) or 0))
-        if model.context_length < least:
-            reason = tr(
-                "a decoder reads the source and writes the target in one context, which takes more than "
-                "{context_length:,} tokens; --set model.context_length={least}",
-                context_length=model.context_length,
-                least=least,
-            )
-            yield Refusal(("model.context_length", "model.source_length"), reason)
 
 
 class Summarization(Translation):
@@ -297,15 +298,17 @@ class _DocumentTask(TaskKind):
     next_step = ("evaluate", tr("score its best checkpoint again"))
     small_context = 64
     small_corpus = ("biographies", 20)
-
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
-            reason = tr(
+    rules: Sequence[Rule] = (
+        Rule(
+            ("objective.kind", "model.context_length"),
+            lambda c: min(c.model.context_length, c.model.source_tokens) < SMALLEST_CONTEXT,
+            lambda c: tr(
                 "'{objective}' needs a context and a source of at least {least} tokens each",
-                objective=self.name,
+                objective=c.task.name,
                 least=SMALLEST_CONTEXT,
-            )
-            yield Refusal(("objective.kind", "model.context_length"), reason)
+            ),
+        ),
+    )
 
 
 class SpanCorruption(_DocumentTask):
@@ -322,6 +325,23 @@ class SpanCorruption(_DocumentTask):
     }
     unit = Message("token")
     action = tr("fills gaps in documents")
+    rules = (
+        Rule(
+            ("objective.span_form", "model.architecture"),
+            lambda c: c.objective.span_form not in SPAN_FORMS[c.model.architecture],
+            lambda c: tr(
+                "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
+                "objective.span_form={suggested}",
+                form=c.objective.span_form,
+                what=tr("puts the spans in a separate target")
+                if c.objective.has_sentinels
+                else tr("puts the span at the end of a single text"),
+                architecture=c.model.architecture,
+                suggested=SPAN_FORMS[c.model.architecture][0],
+            ),
+        ),
+        *_DocumentTask.rules,
+    )
 
     def window_tokens(self, config: "RunConfig") -> int:
         if config.objective.has_sentinels:
@@ -345,22 +365,6 @@ class SpanCorruption(_DocumentTask):
     def uses(self, key: str, config: "RunConfig") -> bool:
         names = ("mask_fraction", "span_mean") if config.objective.has_sentinels else ("span_fraction", "cut_fraction")
         return key in ("objective.span_form", *(f"objective.{name}" for name in names))
-
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        form, architecture = config.objective.span_form, config.model.architecture
-        if form not in SPAN_FORMS[architecture]:
-            sides = tr("puts the spans in a separate target")
-            what = sides if config.objective.has_sentinels else tr("puts the span at the end of a single text")
-            reason = tr(
-                "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
-                "objective.span_form={suggested}",
-                form=form,
-                what=what,
-                architecture=architecture,
-                suggested=SPAN_FORMS[architecture][0],
-            )
-            yield Refusal(("objective.span_form", "model.architecture"), reason)
-        yield from super().refusals(config)
 
 
 class QuestionAnswer(_DocumentTask):
@@ -403,23 +407,27 @@ class Classification(TaskKind):
     needs_phrase = tr("classification needs")
     action = tr("classifies texts")
     pipeline = "text-classification"
+    rules = (
+        Rule(
+            ("model.tie_embeddings", "objective.kind"),
+            lambda c: c.model.tie_embeddings,
+            Message(
+                "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
+                "model.tie_embeddings=false"
+            ),
+        ),
+        Rule(
+            ("model.context_length", "objective.kind"),
+            lambda c: c.model.context_length < 2,
+            Message("a text to classify must have at least 2 tokens"),
+        ),
+    )
     next_step = ("sample", tr("classify a text with it"))
     small_context = 48
     small_corpus = ("bulletins", 200)
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length
-
-    def refusals(self, config: "RunConfig") -> Iterator[Refusal]:
-        if config.model.tie_embeddings:
-            reason = tr(
-                "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
-                "model.tie_embeddings=false"
-            )
-            yield Refusal(("model.tie_embeddings", "objective.kind"), reason)
-        if config.model.context_length < 2:
-            reason = tr("a text to classify must have at least 2 tokens")
-            yield Refusal(("model.context_length", "objective.kind"), reason)
 
 
 TASKS: Mapping[str, TaskKind] = {

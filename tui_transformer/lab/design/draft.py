@@ -22,9 +22,10 @@ from engine.capabilities import check, why_ranks_uneven
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override, sentence_of
 from engine.config.lints import Lint, lint
+from engine.config.rules import Refusal
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
-from engine.config.tasks import CorpusKindName, Refusal
+from engine.config.tasks import CorpusKindName
 from engine.config.toml import config_toml
 from engine.data.corpus import VocabularySizes
 from engine.data.known import CORPORA, names_of
