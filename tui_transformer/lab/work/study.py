@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,176 +154,10 @@ class Study:
     seeds_given: bool = field(default=False, compare=False)  # if not, a plan may propose fewer
 
     def __post_init__(self) -> None:
-        where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
-        if ending := re.search(r"\.s\d+\Z", self.name):
-            text = Message(
-                "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
-                where=where,
-                ending=ending[0],
-            )
-            raise InputError(text)
-        names = Counter(variant.name for variant in self.variants)
-        measures = tr("; it can be {expectable}", expectable=join_or(EXPECTABLE))
-        longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
-        for name in names:
-            if names[name] > 1:
-                text = Message(
-                    "{where}: two variants are called '{name}'; each needs a name of its own",
-                    where=where,
-                    name=name[:80],
-                )
-                raise InputError(text)
-            with _error_context(tr("{where}, variant '{name}'", where=where, name=name[:80])):
-                check_name(name)
-                check_name(run_name(self.name, name, longest))
-        if len(names) < 2:
-            raise InputError(
-                Message("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names))
-            )
-        if self.baseline not in names:
-            hint = did_you_mean(self.baseline, names) or tr("; it can be {names}", names=join_or(names))
-            text = Message(
-                "{where}: baseline '{baseline}' is not one of the variants{hint}",
-                where=where,
-                baseline=self.baseline[:80],
-                hint=hint,
-            )
-            raise InputError(text)
-        if self.primary and name_without_band(self.primary) not in EXPECTABLE:
-            hint = did_you_mean(self.primary, EXPECTABLE) or measures
-            text = Message(
-                "{where}: primary = {primary} is neither a score nor a probe{hint}",
-                where=where,
-                primary=short_repr(self.primary),
-                hint=hint,
-            )
-            raise InputError(text)
-        self._check_stages(where)
-
-        # Earlier stages have their own runs, whose names must be legal and not another variant's.
-        runs = []
-        for v in self.variants:
-            stages = (*(stage.name for stage in stage_chain(self.stages, v.stages)[:-1]), "")
-            runs += [(v, run_name(self.name, v.name, longest, stage)) for stage in stages]
-        counts = Counter(run for _, run in runs)
-        for variant, run in runs:
-            with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
-                check_name(run)
-            if counts[run] > 1:
-                text = Message(
-                    "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
-                    where=where,
-                    run=run,
-                )
-                raise InputError(text)
-
-        if not self.seeds:
-            raise InputError(Message("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where))
-        if (n := len(self.seeds) * len(runs)) > MOST_RUNS:
-            text = Message(
-                "{where}: {n:,} runs; a study can have at most {most_runs:,}", where=where, n=n, most_runs=MOST_RUNS
-            )
-            raise InputError(text)
-        for seed in self.seeds:
-            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-                raise InputError(
-                    Message(
-                        "{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=short_repr(seed)
-                    )
-                )
-            if self.seeds.count(seed) > 1:
-                raise InputError(
-                    Message(
-                        "{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed
-                    )
-                )
-
-        _check_changes(self.changes, tr("{where}: changes", where=where))
-        for variant in self.variants:
-            _check_changes(variant.changes, tr("{where}, variant '{name}': changes", where=where, name=variant.name))
-            for measure, outcome in variant.expect.items():
-                said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
-                if measure not in EXPECTABLE:
-                    hint = did_you_mean(measure, EXPECTABLE) or measures
-                    text = Message(
-                        "{said}: '{measure}' is neither a score nor a probe{hint}",
-                        said=said,
-                        measure=measure[:80],
-                        hint=hint,
-                    )
-                    raise InputError(text)
-                if outcome not in OUTCOMES:
-                    text = Message(
-                        "{said}: {measure} = {outcome}: must be {outcomes}",
-                        said=said,
-                        measure=measure,
-                        outcome=short_repr(outcome),
-                        outcomes=join_or(OUTCOMES),
-                    )
-                    raise InputError(text)
-
-    def _check_stages(self, where: str) -> None:
-        """Each stage but the last is one that a later stage starts from; every variant keeps the last."""
-        names = [stage.name for stage in self.stages]
-        if len(names) == 1:
-            text = Message(
-                "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
-                where=where,
-            )
-            raise InputError(text)
-        for place, stage in enumerate(self.stages):
-            said = tr("{where}, stage '{name}'", where=where, name=stage.name[:80])
-            if names.count(stage.name) > 1:
-                text = Message(
-                    "{where}: two stages are called '{name}'; each needs a name of its own",
-                    where=where,
-                    name=stage.name[:80],
-                )
-                raise InputError(text)
-            with _error_context(tr("{said}: from", said=said)):
-                parent, _ = stage.parent
-            if parent and parent not in names[:place]:
-                earlier = tr("; it can be {names}", names=join_or(names[:place])) if place else ""
-                hint = did_you_mean(parent, names[:place]) or earlier
-                text = Message(
-                    "{said}: from = '{parent}' is not an earlier stage{hint}", said=said, parent=parent[:80], hint=hint
-                )
-                raise InputError(text)
-        for name in names[:-1]:
-            if not any(stage.parent[0] == name for stage in self.stages):
-                hint = tr('set from = "{name}" in a later stage', name=name[:80])
-                text = Message(
-                    "{where}, stage '{name}': no stage starts from it; {hint}", where=where, name=name[:80], hint=hint
-                )
-                raise InputError(text)
-        for stage in self.stages:
-            said = tr("{where}, stage '{name}'", where=where, name=stage.name)
-            with _error_context(said):
-                check_name(stage.name)
-            _check_changes(stage.changes, tr("{where}: changes", where=said))
-            with _error_context(said):
-                keys = stage.keys
-            if stage.starts_from and INIT_FROM in keys:
-                text = Message("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
-                raise InputError(text)
-        for variant in self.variants:
-            said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
-            for name in variant.stages:
-                if name not in names:
-                    hint = tr("; it can be {names}", names=join_or(names)) if names else tr("; the study has none")
-                    hint = did_you_mean(str(name), names) or hint
-                    text = Message(
-                        "{said}: no stage is called '{name}'{nearest}", said=said, name=str(name)[:80], nearest=hint
-                    )
-                    raise InputError(text)
-            if variant.stages and names[-1] not in variant.stages:
-                text = Message(
-                    "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
-                    said=said,
-                    names=names[-1],
-                )
-                raise InputError(text)
+        where = tr("study '{name}'", name=self.name[:80])
+        for problem in chain.from_iterable(check(self, where) for check in CHECKS):
+            raise InputError(problem)
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
@@ -377,12 +212,173 @@ def _error_context(where: str) -> Iterator[None]:
         raise InputError(Message("{where}: {error}", where=where, error=error)) from None
 
 
-def _check_changes(changes: Mapping[str, Any], where: str) -> None:
+# What a study must be. Each check yields what is wrong; the first is raised, and later checks rely on earlier ones.
+
+
+def _check_names(study: Study, where: str) -> Iterator[str]:
+    if ending := re.search(r"\.s\d+\Z", study.name):
+        yield tr(
+            "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
+            where=where,
+            ending=ending[0],
+        )
+    for name, count in Counter(variant.name for variant in study.variants).items():
+        if count > 1:
+            yield tr(
+                "{where}: two variants are called '{name}'; each needs a name of its own", where=where, name=name[:80]
+            )
+        with _error_context(tr("{where}, variant '{name}'", where=where, name=name[:80])):
+            check_name(name)
+            check_name(run_name(study.name, name, _longest_seed(study)))
+
+
+def _check_comparison(study: Study, where: str) -> Iterator[str]:
+    names = [variant.name for variant in study.variants]
+    if len(names) < 2:
+        yield tr("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names))
+    if study.baseline not in names:
+        yield tr(
+            "{where}: baseline '{baseline}' is not one of the variants{hint}",
+            where=where,
+            baseline=study.baseline[:80],
+            hint=did_you_mean(study.baseline, names) or tr("; it can be {names}", names=join_or(names)),
+        )
+    if study.primary and name_without_band(study.primary) not in EXPECTABLE:
+        yield tr(
+            "{where}: primary = {primary} is neither a score nor a probe{hint}",
+            where=where,
+            primary=short_repr(study.primary),
+            hint=_measure_hint(study.primary),
+        )
+
+
+def _check_chain(study: Study, where: str) -> Iterator[str]:
+    """Each stage but the last is one that a later stage starts from."""
+    names = [stage.name for stage in study.stages]
+    if len(names) == 1:
+        yield tr(
+            "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
+            where=where,
+        )
+    for place, stage in enumerate(study.stages):
+        if names.count(stage.name) > 1:
+            yield tr(
+                "{where}: two stages are called '{name}'; each needs a name of its own",
+                where=where,
+                name=stage.name[:80],
+            )
+        said = tr("{where}, stage '{name}'", where=where, name=stage.name[:80])
+        with _error_context(tr("{said}: from", said=said)):
+            parent, _ = stage.parent
+        if parent and parent not in names[:place]:
+            earlier = tr("; it can be {names}", names=join_or(names[:place])) if place else ""
+            yield tr(
+                "{said}: from = '{parent}' is not an earlier stage{hint}",
+                said=said,
+                parent=parent[:80],
+                hint=did_you_mean(parent, names[:place]) or earlier,
+            )
+    for name in names[:-1]:
+        if not any(stage.parent[0] == name for stage in study.stages):
+            hint = tr('set from = "{name}" in a later stage', name=name[:80])
+            yield tr("{where}, stage '{name}': no stage starts from it; {hint}", where=where, name=name[:80], hint=hint)
+
+
+def _check_stages(study: Study, where: str) -> Iterator[str]:
+    """Every variant keeps the last stage."""
+    for stage in study.stages:
+        said = tr("{where}, stage '{name}'", where=where, name=stage.name)
+        with _error_context(said):
+            check_name(stage.name)
+        yield from _check_changes(stage.changes, tr("{where}: changes", where=said))
+        with _error_context(said):
+            keys = stage.keys
+        if stage.starts_from and INIT_FROM in keys:
+            yield tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
+    names = [stage.name for stage in study.stages]
+    for variant in study.variants:
+        said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
+        for name in variant.stages:
+            if name not in names:
+                hint = tr("; it can be {names}", names=join_or(names)) if names else tr("; the study has none")
+                hint = did_you_mean(str(name), names) or hint
+                yield tr("{said}: no stage is called '{name}'{nearest}", said=said, name=str(name)[:80], nearest=hint)
+        if variant.stages and names[-1] not in variant.stages:
+            yield tr(
+                "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
+                said=said,
+                names=names[-1],
+            )
+
+
+def _check_runs(study: Study, where: str) -> Iterator[str]:
+    """Earlier stages have their own runs, whose names must be legal and not another variant's."""
+    runs = []
+    for v in study.variants:
+        stages = (*(stage.name for stage in stage_chain(study.stages, v.stages)[:-1]), "")
+        runs += [(v, run_name(study.name, v.name, _longest_seed(study), stage)) for stage in stages]
+    counts = Counter(run for _, run in runs)
+    for variant, run in runs:
+        with _error_context(tr("{where}, variant '{name}'", where=where, name=variant.name)):
+            check_name(run)
+        if counts[run] > 1:
+            yield tr(
+                "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
+                where=where,
+                run=run,
+            )
+    if not study.seeds:
+        yield tr("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where)
+    if (n := len(study.seeds) * len(runs)) > MOST_RUNS:
+        yield tr("{where}: {n:,} runs; a study can have at most {most_runs:,}", where=where, n=n, most_runs=MOST_RUNS)
+    for seed in study.seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            yield tr("{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=short_repr(seed))
+        if study.seeds.count(seed) > 1:
+            yield tr("{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed)
+
+
+def _check_variants(study: Study, where: str) -> Iterator[str]:
+    yield from _check_changes(study.changes, tr("{where}: changes", where=where))
+    for variant in study.variants:
+        said = tr("{where}, variant '{name}': changes", where=where, name=variant.name)
+        yield from _check_changes(variant.changes, said)
+        for measure, outcome in variant.expect.items():
+            said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
+            if measure not in EXPECTABLE:
+                yield tr(
+                    "{said}: '{measure}' is neither a score nor a probe{hint}",
+                    said=said,
+                    measure=measure[:80],
+                    hint=_measure_hint(measure),
+                )
+            if outcome not in OUTCOMES:
+                yield tr(
+                    "{said}: {measure} = {outcome}: must be {outcomes}",
+                    said=said,
+                    measure=measure,
+                    outcome=short_repr(outcome),
+                    outcomes=join_or(OUTCOMES),
+                )
+
+
+def _check_changes(changes: Mapping[str, Any], where: str) -> Iterator[str]:
     for key in changes:
         if key == "seed":
-            raise InputError(Message("{where}: 'seed' is set by `seeds`, for all variants alike", where=where))
+            yield tr("{where}: 'seed' is set by `seeds`, for all variants alike", where=where)
         if key not in all_keys() or key in ("schema", "preset", "description"):
-            raise InputError(f"{where}: {unknown_key_message(key)}")
+            yield f"{where}: {unknown_key_message(key)}"
+
+
+def _longest_seed(study: Study) -> int:
+    return max((seed for seed in study.seeds if isinstance(seed, int)), default=1)
+
+
+def _measure_hint(name: str) -> str:
+    return did_you_mean(name, EXPECTABLE) or tr("; it can be {expectable}", expectable=join_or(EXPECTABLE))
+
+
+CHECKS = (_check_names, _check_comparison, _check_chain, _check_stages, _check_runs, _check_variants)
 
 
 # The file of a study. The order of the fields is the order in the file.
