@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from engine.base.errors import InputError, comma_separated, join_and, join_or
-from engine.base.language import Message, tr
+from engine.base.language import tr
 from engine.config.model import ModelConfig, active_parts
 from engine.config.rules import Refusal, Rule, refusals
 from engine.config.schema import RunConfig
@@ -92,7 +92,7 @@ LAYER_RULES: tuple[Check, ...] = (
     Rule(
         ("model.attention_dropout", "model.attention"),
         lambda m: not ATTENTIONS[m.attention].has_scores and m.attention_dropout > 0.0,
-        Message("{attention} attention has no weights to drop; --set model.attention_dropout=0.0"),
+        "{attention} attention has no weights to drop; --set model.attention_dropout=0.0",
     ),
     Rule(
         ("model.backend", "model.attention"),
@@ -107,7 +107,7 @@ LAYER_RULES: tuple[Check, ...] = (
     Rule(
         ("model.backend", "model.attention"),
         lambda m: m.backend == "banded" and self_attention(m).reach(1) is None,
-        Message("backend 'banded' supports only attention = 'window', not '{attention}'"),
+        "backend 'banded' supports only attention = 'window', not '{attention}'",
     ),
     Rule(
         ("model.backend", "model.position"),
@@ -164,10 +164,8 @@ RULES: tuple[Check, ...] = (
     Rule(
         ("model.causal", "model.architecture"),
         lambda c: not c.model.causal and c.model.architecture != "encoder",
-        Message(
-            "a decoder generates from left to right, so it must not see later tokens; for attention in "
-            "both directions, choose architecture = 'encoder'"
-        ),
+        "a decoder generates from left to right, so it must not see later tokens; for attention in "
+        "both directions, choose architecture = 'encoder'",
     ),
     lambda c: refusals(c.task.rules, c),
     Rule(
@@ -195,86 +193,71 @@ RULES: tuple[Check, ...] = (
     Rule(
         ("model.backend", "objective.kind"),
         lambda c: c.model.backend == "dense" and c.trains_on_rows,
-        Message("backend 'dense' does not support padding, which '{kind}' needs; leave backend at 'auto'"),
+        "backend 'dense' does not support padding, which '{kind}' needs; leave backend at 'auto'",
     ),
     lambda c: refusals(NORMS[c.model.norm].rules, c.model),
     lambda c: _refusals_of_parts(c.model, of_a_layer=False),
     Rule(
         ("model.position_init", "model.position"),
         lambda c: c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded,
-        Message(
-            "position_init = 'zero' needs a learned table, but position = '{position}' has none; leave "
-            "position_init out or choose position = 'learned'"
-        ),
+        "position_init = 'zero' needs a learned table, but position = '{position}' has none; leave "
+        "position_init out or choose position = 'learned'",
     ),
     Rule(
         ("data.tokenizer", "data.corpus"),
         lambda c: c.task.corpus == "text" and c.data.tokenizer != "characters" and c.data.corpus == "playlets",
-        Message(
-            "playlets works only with character tokens, for which its floor and probes are defined: --set "
-            "data.tokenizer=characters, or choose another corpus"
-        ),
+        "playlets works only with character tokens, for which its floor and probes are defined: --set "
+        "data.tokenizer=characters, or choose another corpus",
     ),
     Rule(
         ("data.tokenizer", "objective.kind"),
         lambda c: c.data.tokenizer == "words" and c.task.corpus == "pairs",
-        Message(
-            "word tokens are for texts and documents; translations use characters or byte pairs: --set "
-            "data.tokenizer=bpe"
-        ),
+        "word tokens are for texts and documents; translations use characters or byte pairs: --set data.tokenizer=bpe",
     ),
     Rule(
         ("data.tokenizer", "objective.kind"),
         lambda c: c.data.tokenizer in ("bytes", "loaded") and c.task.corpus != "text",
-        Message(
-            "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
-            "--set data.tokenizer=bpe"
-        ),
+        "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
+        "--set data.tokenizer=bpe",
     ),
     Rule(
         ("data.tokenizer", "data.tokenizer_from"),
         lambda c: c.data.tokenizer == "loaded" and c.data.tokenizer_from is None,
-        Message("tokenizer = 'loaded' needs a path to load it from: --set data.tokenizer_from=PATH"),
+        "tokenizer = 'loaded' needs a path to load it from: --set data.tokenizer_from=PATH",
     ),
     Rule(
         ("data.tokenizer_from", "data.tokenizer"),
         lambda c: c.data.tokenizer != "loaded" and c.data.tokenizer_from is not None,
-        Message("tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded"),
+        "tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded",
     ),
     Rule(
         ("data.shared_vocabulary", "objective.kind"),
         lambda c: not c.data.shared_vocabulary and c.task.corpus != "pairs",
-        Message("only translations can have a separate vocabulary for each side; leave shared_vocabulary at true"),
+        "only translations can have a separate vocabulary for each side; leave shared_vocabulary at true",
     ),
     Rule(
         ("model.source_vocab_size", "data.shared_vocabulary"),
         lambda c: c.data.shared_vocabulary and c.model.source_vocab_size is not None,
-        Message(
-            "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
-            "--set data.shared_vocabulary=false"
-        ),
+        "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
+        "--set data.shared_vocabulary=false",
     ),
     Rule(
         ("model.classes", "objective.kind"),
         lambda c: c.model.classes is not None and not c.task.uses("model.classes", c),
-        Message("'{kind}' predicts tokens; only classification has classes: leave model.classes out"),
+        "'{kind}' predicts tokens; only classification has classes: leave model.classes out",
     ),
     Rule(
         ("evaluation.select", "objective.kind"),
         lambda c: c.evaluation.select not in c.task.scores,
-        Message(
-            "'{kind}' has no {select} score: translations have bleu and exact_match, summaries have rouge_1, "
-            "rouge_2, rouge_l and exact_match, questions have exact_match, classification has accuracy and "
-            "macro_f1; --set evaluation.select=loss"
-        ),
+        "'{kind}' has no {select} score: translations have bleu and exact_match, summaries have rouge_1, "
+        "rouge_2, rouge_l and exact_match, questions have exact_match, classification has accuracy and "
+        "macro_f1; --set evaluation.select=loss",
     ),
     Rule(
         ("data.window_stride", "objective.kind"),
         lambda c: c.trains_on_rows and c.data.window_stride is not None,
-        Message(
-            "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
-            "window_stride out"
-        ),
+        "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
+        "window_stride out",
     ),
     lambda c: refusals(SCHEDULES[c.optimizer.schedule].rules, c.optimizer),
     Rule(

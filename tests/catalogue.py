@@ -1,6 +1,6 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)`, `trn(…)` and `english(…)`, the sentences on settings in `Doc(…)`,
+Messages are the texts in `tr(…)`, `trn(…)`, `english(…)` and `Rule(…)`, the sentences on settings in `Doc(…)`,
 the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has an empty
 `msgstr` in `messages.po`; write it there and run this again.
 """
@@ -23,7 +23,7 @@ from tui_transformer.catalogues import FOLDER
 from tui_transformer.languages import LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": 1, "trn": 2, "Message": 1, "Message.counted": 2}  # how many texts of a call are messages
+KEYWORDS = {"tr": 1, "trn": 2, "Message": 1, "Message.counted": 2, "Rule": 1}  # how many texts of a call are messages
 EVERY = ("*",)  # of a file's strings
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),

@@ -314,18 +314,14 @@ class ModelConfig(Section):
                 Rule(
                     ("model.rope_scaling", "model.rope_part"),
                     lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
-                    Message(
-                        "ntk leaves the highest frequency unchanged, and with 2 rotated features there is no other; "
-                        "rotate more features or choose 'linear'",
-                    ),
+                    "ntk leaves the highest frequency unchanged, and with 2 rotated features there is no other; "
+                    "rotate more features or choose 'linear'",
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
-                    Message(
-                        "yarn sharpens the scores before the softmax, but linear attention has no scores and no "
-                        "softmax; choose linear, ntk or llama3",
-                    ),
+                    "yarn sharpens the scores before the softmax, but linear attention has no scores and no "
+                    "softmax; choose linear, ntk or llama3",
                 ),
                 Rule(
                     ("model.rope_scaling", "model.qk_norm"),
@@ -339,12 +335,12 @@ class ModelConfig(Section):
                 Rule(
                     ("model.yarn_slow", "model.yarn_fast"),
                     lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
-                    Message("yarn_slow ({yarn_slow:g}) must be below yarn_fast ({yarn_fast:g})"),
+                    "yarn_slow ({yarn_slow:g}) must be below yarn_fast ({yarn_fast:g})",
                 ),
                 Rule(
                     ("model.llama3_low", "model.llama3_high"),
                     lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
-                    Message("llama3_low ({llama3_low:g}) must be below llama3_high ({llama3_high:g})"),
+                    "llama3_low ({llama3_low:g}) must be below llama3_high ({llama3_high:g})",
                 ),
             ),
         ),
@@ -445,18 +441,14 @@ class ModelConfig(Section):
                 Rule(
                     ("model.parallel", "model.architecture"),
                     lambda m: m.architecture == "encoder-decoder",
-                    Message(
-                        "cross-attention runs between self-attention and feed-forward; parallel layers need "
-                        "architecture = 'decoder' or 'encoder'",
-                    ),
+                    "cross-attention runs between self-attention and feed-forward; parallel layers need "
+                    "architecture = 'decoder' or 'encoder'",
                 ),
                 Rule(
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
-                    Message(
-                        "parallel layers have no place for post-norm, which would sit between attention and "
-                        "feed-forward; --set model.norm_placement=pre",
-                    ),
+                    "parallel layers have no place for post-norm, which would sit between attention and "
+                    "feed-forward; --set model.norm_placement=pre",
                 ),
             ),
             saved_numbers=lambda m: -m.d_model,  # they share their input
@@ -485,7 +477,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.layer_scale", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    Message("a sandwich norm already has a learned gain; --set model.norm_placement=pre"),
+                    "a sandwich norm already has a learned gain; --set model.norm_placement=pre",
                 ),
             ),
             parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
@@ -537,7 +529,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.conv",),
                     lambda m: m.conv == 1,
-                    Message("a convolution of width 1 mixes no tokens; 4 is usual and 0 turns it off"),
+                    "a convolution of width 1 mixes no tokens; 4 is usual and 0 turns it off",
                 ),
             ),
             parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
@@ -600,10 +592,8 @@ class ModelConfig(Section):
                     lambda m: (
                         m.qk_norm == "after" and not all(ATTENTIONS[name].has_scores for name in m.distinct_attentions)
                     ),
-                    Message(
-                        "linear attention rotates the feature maps of queries and keys, so there are no rotated "
-                        "queries and keys to normalize; --set model.qk_norm=before",
-                    ),
+                    "linear attention rotates the feature maps of queries and keys, so there are no rotated "
+                    "queries and keys to normalize; --set model.qk_norm=before",
                 ),
             ),
         ),
@@ -627,7 +617,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.score_cap", "model.backend"),
                     lambda m: m.backend == "sdpa",
-                    Message("the fused kernel does not support score_cap; leave backend at 'auto'"),
+                    "the fused kernel does not support score_cap; leave backend at 'auto'",
                 ),
             ),
         ),
@@ -782,26 +772,20 @@ class ModelConfig(Section):
                 Rule(
                     ("model.zero_init", "model.tie_embeddings"),
                     lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
-                    Message(
-                        "a head tied to the embedding cannot start at zero; choose zero_init = 'outputs', or --set "
-                        "model.tie_embeddings=false",
-                    ),
+                    "a head tied to the embedding cannot start at zero; choose zero_init = 'outputs', or --set "
+                    "model.tie_embeddings=false",
                 ),
                 Rule(
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    Message(
-                        "a sandwich norm scales a branch to full size as soon as its output is nonzero, after the "
-                        "first step; --set model.norm_placement=pre",
-                    ),
+                    "a sandwich norm scales a branch to full size as soon as its output is nonzero, after the "
+                    "first step; --set model.norm_placement=pre",
                 ),
                 Rule(
                     ("model.zero_init", "model.residual"),
                     lambda m: not m.residual,
-                    Message(
-                        "without residual connections, nothing gets past a layer whose output is zero; --set "
-                        "model.residual=true",
-                    ),
+                    "without residual connections, nothing gets past a layer whose output is zero; --set "
+                    "model.residual=true",
                 ),
             ),
         ),

@@ -429,12 +429,12 @@ NORMS: dict[str, Norm] = {
             Rule(
                 ("model.norm_placement", "model.norm"),
                 lambda m: m.norm_placement != "pre",
-                Message("norm = 'none' has no norm to place; leave norm_placement at 'pre'"),
+                "norm = 'none' has no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
                 lambda m: m.final_norm,
-                Message("norm = 'none' has no final norm; --set model.final_norm=false"),
+                "norm = 'none' has no final norm; --set model.final_norm=false",
             ),
         ),
         parameters=lambda m: 0,
@@ -557,9 +557,7 @@ def _wsd_learning_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
 NO_DECAY_OVER = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
-    Message(
-        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave out decay_over"
-    ),
+    "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave out decay_over",
 )
 
 SCHEDULES: dict[str, Schedule] = {
@@ -573,9 +571,7 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                Message(
-                    "decay_every sets when the rate changes, but a constant rate never does; leave out decay_every"
-                ),
+                "decay_every sets when the rate changes, but a constant rate never does; leave out decay_every",
             ),
         ),
     ),
@@ -612,10 +608,8 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                Message(
-                    "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
-                    "decay_from; leave out decay_every",
-                ),
+                "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
+                "decay_from; leave out decay_every",
             ),
         ),
         settings=("decay_from",),
@@ -641,10 +635,7 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
                 lambda o: o.warmup == 0,
-                Message(
-                    "inverse-sqrt decays from the end of warm-up, so it needs a warm-up, e.g. --set "
-                    "optimizer.warmup=400",
-                ),
+                "inverse-sqrt decays from the end of warm-up, so it needs a warm-up, e.g. --set optimizer.warmup=400",
             ),
             NO_DECAY_OVER,
         ),

@@ -194,7 +194,7 @@ class Shifted(TaskKind):
         Rule(
             ("model.source_length", "objective.kind"),
             lambda c: c.model.source_tokens < 3,
-            Message("a shifted target needs a source of at least 3 tokens"),
+            "a shifted target needs a source of at least 3 tokens",
         ),
     )
 
@@ -243,10 +243,8 @@ class Translation(TaskKind):
         Rule(
             ("data.shared_vocabulary", "model.architecture"),
             lambda c: not c.has_source and not c.data.shared_vocabulary,
-            Message(
-                "a decoder reads source and target as one text, so they share a vocabulary; --set "
-                "data.shared_vocabulary=true"
-            ),
+            "a decoder reads source and target as one text, so they share a vocabulary; --set "
+            "data.shared_vocabulary=true",
         ),
         Rule(
             ("model.context_length", "model.source_length"),
@@ -411,15 +409,13 @@ class Classification(TaskKind):
         Rule(
             ("model.tie_embeddings", "objective.kind"),
             lambda c: c.model.tie_embeddings,
-            Message(
-                "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
-                "model.tie_embeddings=false"
-            ),
+            "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
+            "model.tie_embeddings=false",
         ),
         Rule(
             ("model.context_length", "objective.kind"),
             lambda c: c.model.context_length < 2,
-            Message("a text to classify must have at least 2 tokens"),
+            "a text to classify must have at least 2 tokens",
         ),
     )
     next_step = ("sample", tr("classify a text with it"))
