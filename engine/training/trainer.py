@@ -1,4 +1,4 @@
-"""The training loop. No signals, no screen, no prints: the same code runs in a thread or a process.
+"""The training loop, `Trainer.train`. No signals, no screen, no prints: it runs in a thread or a process.
 
 State is saved only at a step boundary: optimizer step → train record → checkpoint if due → evaluation, samples, best
 → commands. A stop takes effect before the next layer and discards the unfinished part of a step or an evaluation, so
@@ -46,6 +46,27 @@ log = logging.getLogger(__name__)
 class Trainer:
     """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
+    # The loop
+
+    def train(self) -> None:
+        """Train to the last step, or until `evaluation.patience` runs out."""
+        resumed = self._saved_step >= 0
+        self.begin()  # leak probe, self-check, checkpoint of step 0
+        if resumed:
+            self._evaluate_and_sample_if_due()  # what was due at the checkpoint's own step
+        self._process_commands()
+        while self.state.step < self.config.train.steps and not self._out_of_patience():
+            self.advance()
+        self._finish()  # last checkpoint, evaluation, sample; averages of the weights
+
+    def advance(self) -> None:
+        """Take one optimizer step, and do what is due after it."""
+        self._step()  # batches, forward, backward, clip, learning rate, update: see `step.Stepper`
+        self._log_if_due()  # here or in the step, a NaN raises `Diverged`; the weights are still the last good ones
+        self._save_if_due()  # before evaluating: a resumed run evaluates again
+        self._evaluate_and_sample_if_due()
+        self._process_commands()  # checkpoint, pause, stop; a stop may also drop a step between two of its layers
+
     def __init__(
         self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control, ranks: Ranks = SINGLE
     ) -> None:
@@ -64,173 +85,7 @@ class Trainer:
         self._unread_seconds = 0.0
         self.inspector = Inspector(parts, facts, writer)
 
-    def run(self) -> Outcome:
-        """Train to the end or a requested stop. Never raises for a failure in training."""
-        try:
-            return self._train_and_close()
-        except RunTakenOver as error:  # the run directory belongs to another process now
-            self.writer.release_lock()
-            self.ranks.close()
-            return Outcome("lost", self.state.step, error_message(error))
-
-    def _train_and_close(self) -> Outcome:
-        try:
-            # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
-            whole = self.stepper.compiles or self.stepper.records_steps or self.stepper.overlaps
-            with nullcontext() if whole else stop_checks_between_layers(self.model, self.control.raise_if_stopped):
-                outcome = self._train()
-        except RunTakenOver:
-            raise
-        except Exception as error:
-            log.exception("run failed at step %d", self.state.step)
-            outcome = Outcome("failed", self.state.step, self._failure_reason(error))
-        self.writer.wait_for_room = None
-        try:
-            with suppress(OSError):  # the final record matters less than the lock
-                self.writer.event(outcome.state, outcome.reason, step=outcome.step)
-        finally:
-            self.writer.close(outcome.state, outcome.reason, self.control.successor)
-            self.ranks.close()
-        return outcome
-
-    def _failure_reason(self, error: Exception) -> str:
-        if isinstance(error, Diverged | OutOfMemory | Leaking | RankLost):
-            return error_message(error)
-        if is_device_failure(error):
-            said = str(error).partition("\n")[0]  # what follows is advice for developers
-            return Message(
-                "{device} failed or disappeared: {said}; step {saved} is the last one saved",
-                device=self.device,
-                said=said,
-                saved=self._saved_step,
-            )
-        if gone := self.writer.why_folder_missing():
-            return gone
-        return " ".join(f"{type(error).__name__}: {error}".split())
-
-    def restore(self, folder: Path) -> None:
-        """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
-        self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
-        self._saved_step = self.state.step
-
-    def begin(self) -> None:
-        """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
-        prepare_process(self.config, self.device)
-        self.control.attach(self.writer.path, after=self.writer.last_command_id)
-        weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
-        self.writer.wait_for_room, self.writer.checkpoint_bytes = (
-            self._sleep_unless_stopping,
-            3 * weights,
-        )  # with the moments
-        self.writer.checkpoint_bytes += weights if self.config.train.ema else 0
-        resumed = self._saved_step >= 0
-        if not resumed:
-            leak = self.inspector.check_before_training(self.control.raise_if_stopped)
-            self._save()
-            if leak is not None:
-                raise Leaking(Message("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
-        self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "last", self._saved_step))
-        saved = checkpoint.folder_name(self._saved_step)
-        self.writer.update_status(state="running", phase="training", checkpoint=saved)
-        where = Message(
-            "{steps} steps on {device} in {precision}",
-            steps=self.config.train.steps,
-            device=self.device,
-            precision=self.stepper.precision,
-        )
-        self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
-        self.ranks.broadcast_checkpoint_path(self.writer.path / "checkpoints" / saved)
-
-    def advance(self) -> None:
-        self._step()
-        step, evaluation = self.state.step, self.config.evaluation
-        self.writer.update_status(step=step, slowest=self.ranks.slowest, behind=self.ranks.lag_seconds)
-        if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
-            self._save()  # before evaluating: a resumed run evaluates again
-        self._evaluate_sample_prune_if_due()
-        self._process_commands()
-
-    def _train(self) -> Outcome:
-        resumed = self._saved_step >= 0
-        try:
-            self.begin()
-            if resumed:
-                self._evaluate_sample_prune_if_due()  # what was due at the checkpoint's own step
-            self._process_commands()
-            while self.state.step < self.config.train.steps and not self._out_of_patience():
-                self.advance()
-            self._finish()
-        except StopRequested as stop:
-            if stop.why:
-                self.control.enqueue_command(RunCommand.STOP, stop.why, received_signal=signal.SIGTERM)
-            while self.control.stop_is_queued():  # received mid-step: executed now
-                self.control.poll()
-            return self._stop_with_checkpoint()
-        except (Diverged, OutOfMemory, RankLost) as error:
-            self.writer.wait_for_room = None
-            if isinstance(error, Diverged):
-                self.inspector.write_if_changed(nan_verdict(error_message(error), step=self.state.step))
-            with suppress(OSError):
-                self._save()  # the update was not applied: the weights are still those of the last step
-            raise
-        why, patience = "", self.config.evaluation.patience
-        if self._out_of_patience():
-            why = Message("no improvement for {patience} evaluations", patience=patience)
-        return Outcome("finished", self.state.step, why)
-
-    def _stop_with_checkpoint(self) -> Outcome:
-        """Stop with a checkpoint, or on a full disk keep the last that fit; without any, resuming starts over."""
-        self.writer.wait_for_room = None
-        reason = self.control.reason
-        wished = self.control.signal is None and self.control.successor is None
-        state = "stopped" if wished else "interrupted"
-        try:
-            if self._saved_step >= 0:
-                self._save()
-                self.writer.update_status(control_id=self.control.last_command_id)
-            elif wished:
-                self.writer.update_status(state=state, phase="", control_id=self.control.last_command_id)
-        except OSError as error:
-            if error.errno not in DISK_FULL_ERRNOS:
-                raise
-            saved = Message("nothing has been saved yet")
-            if self._saved_step >= 0:
-                saved = Message("step {saved} is the last one saved", saved=self._saved_step)
-            reason = Message("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
-        else:
-            if self.control.successor is not None:
-                return Outcome("handing-over", max(0, self._saved_step), reason)
-        return Outcome(state, max(0, self._saved_step), reason)
-
-    def _process_commands(self) -> None:
-        while (command := self.control.poll()) is not None:
-            if command is RunCommand.STOP:
-                raise StopRequested
-            if command is RunCommand.CHECKPOINT:
-                self._save()
-                self.writer.event("checkpoint", step=self.state.step)
-            if command is RunCommand.PAUSE:
-                self._pause()
-            self.writer.update_status(control_id=self.control.last_command_id)
-
-    def _pause(self) -> None:
-        """Wait for `continue` or `stop`; the heartbeat goes on, the clock of training does not."""
-        self._save()
-        self.writer.event("paused", step=self.state.step)
-        self.writer.update_status(state="paused", reason=self.control.reason, control_id=self.control.last_command_id)
-        while (command := self.control.poll()) is not RunCommand.CONTINUE:
-            if command is RunCommand.STOP:
-                raise StopRequested
-            if command is None:
-                time.sleep(PAUSE_SLEEP)
-            self.writer.update_status(step=self.state.step, control_id=self.control.last_command_id)
-        self.writer.event("continued", step=self.state.step)
-        self.writer.update_status(state="running", phase="training", reason="", control_id=self.control.last_command_id)
-
-    def _out_of_patience(self) -> bool:
-        return 0 < self.config.evaluation.patience <= self.state.evaluations_since_best
-
-    # One optimizer step
+    # One step
 
     def _step(self) -> None:
         config, step = self.config, self.state.step + 1
@@ -262,10 +117,6 @@ class Trainer:
         self.state.step = step
         self._unread.append(result)
         self._unread_seconds += time.perf_counter() - started
-        evaluation = config.evaluation
-        due = _any_due(step, config.log.every, config.checkpoint.every, evaluation.every, evaluation.sample_every)
-        if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
-            self._read_results()
 
     def _split_batch(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, if enabled and possible; the gradient stays that of the batch."""
@@ -289,6 +140,13 @@ class Trainer:
         self.state.pieces = pieces
         said = Message("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
         self.writer.event("auto_batch", said, step=step)
+
+    def _log_if_due(self) -> None:
+        step, config, evaluation = self.state.step, self.config, self.config.evaluation
+        due = _any_due(step, config.log.every, config.checkpoint.every, evaluation.every, evaluation.sample_every)
+        if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
+            self._read_results()
+        self.writer.update_status(step=step, slowest=self.ranks.slowest, behind=self.ranks.lag_seconds)
 
     def _read_results(self) -> None:
         """Read the results of all unread steps; raise `Diverged` at the first that is not finite."""
@@ -332,9 +190,26 @@ class Trainer:
         self.writer.metrics(record)
         state.interval_nll, state.interval_tokens, state.interval_seconds = 0.0, 0, 0.0
 
-    # At a step boundary
+    # Between steps
 
-    def _evaluate_sample_prune_if_due(self) -> None:
+    def _save_if_due(self) -> None:
+        evaluation = self.config.evaluation
+        if _any_due(self.state.step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
+            self._save()
+
+    def _save(self) -> None:
+        self._read_results()
+        if self._saved_step == self.state.step:
+            return
+        self.writer.update_status(phase="checkpointing")
+        state, optimizer, provenance = self.state, self.stepper.optimizer, self._provenance
+        state.offsets = self.writer.sync()
+        run, check, retry = self.writer.path, self.writer.require_claim, self.writer.retry_while_disk_full
+        name = retry(lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check))
+        self._saved_step = state.step
+        self.writer.update_status(phase="training", checkpoint=name)
+
+    def _evaluate_and_sample_if_due(self) -> None:
         if _any_due(self.state.step, self.config.evaluation.every):
             self._evaluate()
         if _any_due(self.state.step, self.config.evaluation.sample_every):
@@ -343,16 +218,6 @@ class Trainer:
         if self._saved_step == self.state.step:
             self.writer.require_claim()
             checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
-
-    def _raise_if_stopping(self) -> None:
-        self.writer.update_status(step=self.state.step)
-        if self.control.stop_is_queued():
-            raise StopRequested
-
-    def _sleep_unless_stopping(self) -> None:
-        if self.control.stop_is_queued():
-            raise StopRequested
-        time.sleep(PAUSE_SLEEP)
 
     def _evaluate(self) -> None:
         state = self.state
@@ -382,17 +247,68 @@ class Trainer:
             self.writer.sample(sample)
             self.inspector.check_sample(sample, self.state.step)
 
-    def _save(self) -> None:
-        self._read_results()
-        if self._saved_step == self.state.step:
-            return
-        self.writer.update_status(phase="checkpointing")
-        state, optimizer, provenance = self.state, self.stepper.optimizer, self._provenance
-        state.offsets = self.writer.sync()
-        run, check, retry = self.writer.path, self.writer.require_claim, self.writer.retry_while_disk_full
-        name = retry(lambda: checkpoint.save(run, self.model, optimizer, state, provenance, check))
-        self._saved_step = state.step
-        self.writer.update_status(phase="training", checkpoint=name)
+    def _process_commands(self) -> None:
+        while (command := self.control.poll()) is not None:
+            if command is RunCommand.STOP:
+                raise StopRequested
+            if command is RunCommand.CHECKPOINT:
+                self._save()
+                self.writer.event("checkpoint", step=self.state.step)
+            if command is RunCommand.PAUSE:
+                self._pause()
+            self.writer.update_status(control_id=self.control.last_command_id)
+
+    def _pause(self) -> None:
+        """Wait for `continue` or `stop`; the heartbeat goes on, the clock of training does not."""
+        self._save()
+        self.writer.event("paused", step=self.state.step)
+        self.writer.update_status(state="paused", reason=self.control.reason, control_id=self.control.last_command_id)
+        while (command := self.control.poll()) is not RunCommand.CONTINUE:
+            if command is RunCommand.STOP:
+                raise StopRequested
+            if command is None:
+                time.sleep(PAUSE_SLEEP)
+            self.writer.update_status(step=self.state.step, control_id=self.control.last_command_id)
+        self.writer.event("continued", step=self.state.step)
+        self.writer.update_status(state="running", phase="training", reason="", control_id=self.control.last_command_id)
+
+    def _out_of_patience(self) -> bool:
+        return 0 < self.config.evaluation.patience <= self.state.evaluations_since_best
+
+    # Before the first step and after the last
+
+    def restore(self, folder: Path) -> None:
+        """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
+        self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
+        self._saved_step = self.state.step
+
+    def begin(self) -> None:
+        """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
+        prepare_process(self.config, self.device)
+        self.control.attach(self.writer.path, after=self.writer.last_command_id)
+        weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
+        self.writer.wait_for_room, self.writer.checkpoint_bytes = (
+            self._sleep_unless_stopping,
+            3 * weights,
+        )  # with the moments
+        self.writer.checkpoint_bytes += weights if self.config.train.ema else 0
+        resumed = self._saved_step >= 0
+        if not resumed:
+            leak = self.inspector.check_before_training(self.control.raise_if_stopped)
+            self._save()
+            if leak is not None:
+                raise Leaking(Message("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
+        self.writer.retry_while_disk_full(lambda: checkpoint.set_pointer(self.writer.path, "last", self._saved_step))
+        saved = checkpoint.folder_name(self._saved_step)
+        self.writer.update_status(state="running", phase="training", checkpoint=saved)
+        where = Message(
+            "{steps} steps on {device} in {precision}",
+            steps=self.config.train.steps,
+            device=self.device,
+            precision=self.stepper.precision,
+        )
+        self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
+        self.ranks.broadcast_checkpoint_path(self.writer.path / "checkpoints" / saved)
 
     def _finish(self) -> None:
         self._save()
@@ -445,6 +361,107 @@ class Trainer:
             scores_sha256=scores_digest,
         )
         self.writer.write(summary)
+
+    # How it ends
+
+    def run(self) -> Outcome:
+        """Train to the end or a requested stop. Never raises for a failure in training."""
+        try:
+            return self._train_and_close()
+        except RunTakenOver as error:  # the run directory belongs to another process now
+            self.writer.release_lock()
+            self.ranks.close()
+            return Outcome("lost", self.state.step, error_message(error))
+
+    def _train_and_close(self) -> Outcome:
+        try:
+            # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
+            whole = self.stepper.compiles or self.stepper.records_steps or self.stepper.overlaps
+            with nullcontext() if whole else stop_checks_between_layers(self.model, self.control.raise_if_stopped):
+                outcome = self._train_until_stopped()
+        except RunTakenOver:
+            raise
+        except Exception as error:
+            log.exception("run failed at step %d", self.state.step)
+            outcome = Outcome("failed", self.state.step, self._failure_reason(error))
+        self.writer.wait_for_room = None
+        try:
+            with suppress(OSError):  # the final record matters less than the lock
+                self.writer.event(outcome.state, outcome.reason, step=outcome.step)
+        finally:
+            self.writer.close(outcome.state, outcome.reason, self.control.successor)
+            self.ranks.close()
+        return outcome
+
+    def _train_until_stopped(self) -> Outcome:
+        try:
+            self.train()
+        except StopRequested as stop:
+            if stop.why:
+                self.control.enqueue_command(RunCommand.STOP, stop.why, received_signal=signal.SIGTERM)
+            while self.control.stop_is_queued():  # received mid-step: executed now
+                self.control.poll()
+            return self._stop_with_checkpoint()
+        except (Diverged, OutOfMemory, RankLost) as error:
+            self.writer.wait_for_room = None
+            if isinstance(error, Diverged):
+                self.inspector.write_if_changed(nan_verdict(error_message(error), step=self.state.step))
+            with suppress(OSError):
+                self._save()  # the update was not applied: the weights are still those of the last step
+            raise
+        why, patience = "", self.config.evaluation.patience
+        if self._out_of_patience():
+            why = Message("no improvement for {patience} evaluations", patience=patience)
+        return Outcome("finished", self.state.step, why)
+
+    def _stop_with_checkpoint(self) -> Outcome:
+        """Stop with a checkpoint, or on a full disk keep the last that fit; without any, resuming starts over."""
+        self.writer.wait_for_room = None
+        reason = self.control.reason
+        wished = self.control.signal is None and self.control.successor is None
+        state = "stopped" if wished else "interrupted"
+        try:
+            if self._saved_step >= 0:
+                self._save()
+                self.writer.update_status(control_id=self.control.last_command_id)
+            elif wished:
+                self.writer.update_status(state=state, phase="", control_id=self.control.last_command_id)
+        except OSError as error:
+            if error.errno not in DISK_FULL_ERRNOS:
+                raise
+            saved = Message("nothing has been saved yet")
+            if self._saved_step >= 0:
+                saved = Message("step {saved} is the last one saved", saved=self._saved_step)
+            reason = Message("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
+        else:
+            if self.control.successor is not None:
+                return Outcome("handing-over", max(0, self._saved_step), reason)
+        return Outcome(state, max(0, self._saved_step), reason)
+
+    def _failure_reason(self, error: Exception) -> str:
+        if isinstance(error, Diverged | OutOfMemory | Leaking | RankLost):
+            return error_message(error)
+        if is_device_failure(error):
+            said = str(error).partition("\n")[0]  # what follows is advice for developers
+            return Message(
+                "{device} failed or disappeared: {said}; step {saved} is the last one saved",
+                device=self.device,
+                said=said,
+                saved=self._saved_step,
+            )
+        if gone := self.writer.why_folder_missing():
+            return gone
+        return " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _raise_if_stopping(self) -> None:
+        self.writer.update_status(step=self.state.step)
+        if self.control.stop_is_queued():
+            raise StopRequested
+
+    def _sleep_unless_stopping(self) -> None:
+        if self.control.stop_is_queued():
+            raise StopRequested
+        time.sleep(PAUSE_SLEEP)
 
 
 def prepare_process(config: RunConfig, device: torch.device) -> None:

@@ -250,14 +250,14 @@ def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path, chang
     config = RunConfig.model_validate(presets.merge(config.dump(), {"evaluation": {"every": 0, "sample_every": 0}}))
     waited: dict[int, int] = {}
     with fake_card() as card:
-        take_step = Trainer._step
+        advance = Trainer.advance
 
         def counted(self: Trainer) -> None:
             before = len(card.waits)
-            take_step(self)
+            advance(self)
             waited[self.state.step] = len(card.waits) - before
 
-        with mock.patch.object(Trainer, "_step", counted):
+        with mock.patch.object(Trainer, "advance", counted):
             _, run = run_on(card, config, tmp_path)
     assert waited == {step: int(step in (4, 8, 11)) for step in range(1, 12)}
     assert [r["step"] for r in run.raw_lines("metrics") if r["kind"] == "train"] == [4, 8, 11]
@@ -268,13 +268,13 @@ def test_results_are_read_every_hundred_steps_if_nothing_else_reads_them(tmp_pat
     config = miniature("demo", "train.steps=8", "log.every=1000", "checkpoint.every=0", "evaluation.every=0")
     ready = assemble.assemble(config, runs_dir=tmp_path, name="seldom", device="cpu")
     ready.trainer.stepper.deferred = True
-    unread, take_step = [], Trainer._step
+    unread, advance = [], Trainer.advance
 
     def counted(self: Trainer) -> None:
-        take_step(self)
+        advance(self)
         unread.append(len(self._unread))
 
-    monkeypatch.setattr(Trainer, "_step", counted)
+    monkeypatch.setattr(Trainer, "advance", counted)
     assert ready.trainer.run().state == "finished"
     assert unread == [1, 2, 0, 1, 2, 0, 1, 0]
 
