@@ -3,7 +3,7 @@
 The table greys out choices in the app and gives the command line its errors. No torch here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from engine.base.errors import InputError, comma_separated, join_and, join_or
@@ -282,9 +282,14 @@ def require_valid(config: RunConfig, where: str) -> None:
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     """Return the config with one setting changed; values derived from the old one stay."""
-    section, name = key.split(".")
+    return with_values(config, {key: value})
+
+
+def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
+    """Return the config with settings changed, by dotted key; values derived from the old ones stay."""
     data = config.dump()
-    data[section][name] = value
+    for section, name in (key.split(".") for key in values):
+        data[section][name] = values[f"{section}.{name}"]
     return RunConfig.model_validate(data)
 
 

@@ -1,7 +1,8 @@
 """Who reads a run's config before it trains: `python -m tests.config_reads [PRESET]`.
 
 Prints each stay, a run of reads by one file, and how many of them return to a file that was left before. What a config
-says of itself, in `engine/config/`, counts as part of the read that asked for it.
+says of itself, in `engine/config/`, counts as part of the read that asked for it. The network has one layer, as all
+layers read the same.
 """
 
 import sys
@@ -40,7 +41,7 @@ def reads(preset: str) -> list[str]:
             stays.append(where)
         return usual(self, name)
 
-    config = presets.resolve(presets.find(preset))
+    config = presets.resolve(presets.find(preset), overrides=[{"model": {"n_layers": 1}}])
     with tempfile.TemporaryDirectory() as folder:
         Section.__getattribute__ = watched  # type: ignore[method-assign]
         try:

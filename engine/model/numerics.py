@@ -4,7 +4,10 @@ Parameters and optimizer state are always fp32. Evaluation is always fp32, so sc
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 import torch.utils.deterministic
@@ -16,6 +19,26 @@ from engine.model import size
 # From where on `train.compile = "auto"` compiles. Not measured: on a GPU, smaller models' steps are mostly kernel
 # launches, which plain compiling does not save, and compiling takes a minute or two.
 COMPILED_PARAMETERS, COMPILED_STEPS = 30_000_000, 1_000
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """What a config's settings of numerics come to on a device: what each "auto" in them means there."""
+
+    precision: str  # "fp32" or "bf16"
+    compiles: bool  # whether torch compiles a step's forward and backward pass
+    records_steps: bool  # whether steps are recorded as CUDA graphs
+
+    @classmethod
+    def choose(cls, config: RunConfig, device: torch.device, recorded: Mapping[str, Any] | None = None) -> Self:
+        """Decide each "auto", as was `recorded` in model.json when the run began, if it did."""
+        was, train = recorded or {}, config.train
+        precision, compiles = chosen_precision(train, device), compiles_step(config, device)
+        if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):
+            precision = was["precision"]
+        if train.compile == "auto" and was.get("compiled") is False:
+            compiles = False
+        return cls(precision, compiles, not compiles and records_graphs(config, device))
 
 
 def chosen_precision(train: TrainConfig, device: torch.device) -> str:

@@ -163,6 +163,7 @@ class TextTask(Task):
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
+        examples = self._prompts(config)
         # With a given source or both sides of a gap, a lower loss than the floor is possible.
         floor = self.corpus.splits["validation"].floor_mean if config.task.predicts_from_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
@@ -183,7 +184,7 @@ class TextTask(Task):
             plausible=CORPORA[self.corpus.name].plausible if by_character and self.corpus.name in CORPORA else None,
             unigram=unigram_loss(train, held_out, self.vocab_size),
             bigram=bigram_loss(train, held_out, self.vocab_size),
-            examples=self._prompts(config),
+            examples=examples,
             probes=tuple(
                 ProbeFacts.create(
                     name=probe.name,
@@ -203,8 +204,9 @@ class TextTask(Task):
         return tuple(ExamplePrompt.create(source=one, origin=Message("held out")) for one in some)
 
     def batches(self, config: RunConfig, device: torch.device) -> BatchStream:
+        objective = make_objective(config, self.vocab_size)
         boundary = boundary_token(config, self.tokenizer)
-        return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device, boundary)
+        return training_batches(self.tokens["train"], config, objective, device, boundary)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
         tokens = self.tokens[split].to(device)

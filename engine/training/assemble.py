@@ -4,7 +4,7 @@ All input errors are found here, before a run directory exists.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from engine.data.text_files import LATEST
 from engine.model import size
 from engine.model.devices import default_threads, environment
 from engine.model.heads import SelfAttention
-from engine.model.numerics import chosen_precision, compiles_step, measure_bf16_slowdown
+from engine.model.numerics import Numerics, measure_bf16_slowdown
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
@@ -187,11 +187,10 @@ def resume(
                 name2=reader.name,
             )
             raise InputError(message)
-        config = _with_recorded_auto_choices(config, reader, where)
         capabilities.require_even_ranks(config, ranks.size)
         model = build_network(config, config.min_vocab_size(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
-        parts = RunParts(config, task, model, task.sampler(config), lints, requested_config=reader.config)
+        parts = RunParts(config, task, model, task.sampler(config), lints, recorded=_recorded_choices(reader, where))
         trainer = Trainer(parts, facts, writer, control, ranks)
         trainer.restore(folder)
         writer.begin_attempt_from_checkpoint(trainer.state.offsets, trainer.state.step)
@@ -267,10 +266,10 @@ def train_follower_rank(ranks: ProcessGroup, data_dir: Path | None = None) -> No
     if folder is None:
         return
     reader = RunReader(folder.parents[1])
-    config = _with_recorded_auto_choices(reader.config, reader, ranks.device)
-    task = task_of_run(reader, data_dir)
+    config, task = reader.config, task_of_run(reader, data_dir)
     model = build_network(config, config.min_vocab_size(task.vocab_size), ranks.device)
-    stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks)
+    numerics = Numerics.choose(config, ranks.device, _recorded_choices(reader, ranks.device))
+    stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks, numerics=numerics)
     scorer = task.scorer(config, ranks.device)
     scorer.ranks = ranks
     prepare_process(config, ranks.device)
@@ -301,14 +300,13 @@ def _build_parts(
     with listening(lambda *far: control.raise_if_stopped()):  # a large text takes minutes to encode
         task = make_task(config, data_dir, None if source is None else source.tokenizer, reading_version)
     control.raise_if_stopped()
-    config = task.resolve_config(config, named, default_threads())
     # The run's own config must find its files from anywhere.
-    config = capabilities.with_value(config, "data.corpus", portable_name(config.data.corpus, config.task.corpus))
+    found = {"data.corpus": portable_name(config.data.corpus, config.task.corpus)}
     if config.data.tokenizer_from is not None:
-        whole = str(Path(config.data.tokenizer_from).expanduser().resolve())
-        config = capabilities.with_value(config, "data.tokenizer_from", whole)
+        found["data.tokenizer_from"] = str(Path(config.data.tokenizer_from).expanduser().resolve())
     if source is not None:
-        config = capabilities.with_value(config, INIT_FROM, source.portable)
+        found[INIT_FROM] = source.portable
+    config = task.resolve_config(capabilities.with_values(config, found), named, default_threads())
     lints = [*task.lints(config), *machine_lints(config, where)]
     model = build_network(config, config.min_vocab_size(task.vocab_size), where)
     said, more = ([], []) if source is None else source.initialize(model, config, task, data_dir)
@@ -357,11 +355,12 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
 
 def build_network(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
     """Return the model on its device; raise `InputError` if it does not fit into memory."""
-    count = size.parameter_count(config.model, vocab_size)
+    network, seed = config.model, config.seed
+    count = size.parameter_count(network, vocab_size)
     try:
         if device.type == "cpu" and 16 * count > psutil.virtual_memory().available:
             raise MemoryError
-        return build_model(config.model, vocab_size, config.seed, device)
+        return build_model(network, vocab_size, seed, device)
     except (RuntimeError, MemoryError):
         text = Message(
             "the model does not fit on {device}: {count:,} parameters with gradients and moments "
@@ -378,7 +377,7 @@ def _write_initial_files(parts: RunParts, writer: RunWriter, control: Control, r
     if parts.origin is not None:
         writer.add_facts({"from": parts.origin.model_dump(by_alias=True)})
     shape = BatchShape.from_batch(parts.batches.batch(*parts.batches.locate_largest_batch()))
-    writer.write(model_facts(config, model, shape))
+    writer.write(model_facts(config, model, shape, parts.numerics))
     facts = task.facts(config)
     control.raise_if_stopped()
     writer.write(facts)
@@ -399,45 +398,35 @@ def _write_initial_files(parts: RunParts, writer: RunWriter, control: Control, r
     return ReadyRun(Trainer(parts, facts, writer, control, ranks), writer.path, parts.lints)
 
 
-def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFacts:
+def model_facts(config: RunConfig, model: Network, shape: BatchShape, numerics: Numerics) -> ModelFacts:
     """Return the content of model.json, read from the built module; `shape` is of the largest batch."""
-    device = next(model.parameters()).device
-    precision = chosen_precision(config.train, device)
+    network, device, precision = config.model, next(model.parameters()).device, numerics.precision
     attention = model.stacks[-1].layers[0].get_submodule("attention")
     assert isinstance(attention, SelfAttention)
     at, dtype = Positions.consecutive(config.window_targets), torch.bfloat16 if precision == "bf16" else torch.float32
-    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
-    backend = attention.kernel_name(heads, at)
+    heads = torch.empty(1, network.n_heads, at.length, network.head_width, dtype=dtype, device=device)
+    built = {
+        "architecture": type(model).__name__,
+        "position": type(attention.scheme).__name__,
+        "attention": type(attention).__name__,
+        "backend": attention.kernel_name(heads, at),
+        "precision": precision,
+        "fp32_matmul": config.train.fp32_matmul,
+        "compiled": numerics.compiles,
+    }
     return ModelFacts.create(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        components=size.parameters(config.model, model.vocab_size),
-        flops_per_token=size.training_flops_per_token(
-            config.model, model.vocab_size, BatchShape.from_config(config).rows
-        ),
+        components=size.parameters(network, model.vocab_size),
+        flops_per_token=size.training_flops_per_token(network, model.vocab_size, BatchShape.from_config(config).rows),
         memory_bytes=memory_bytes(config, model.vocab_size, shape),
         largest_batch=LargestBatch(**asdict(shape)),
-        built={
-            "architecture": type(model).__name__,
-            "position": type(attention.scheme).__name__,
-            "attention": type(attention).__name__,
-            "backend": backend,
-            "precision": precision,
-            "fp32_matmul": config.train.fp32_matmul,
-            "compiled": compiles_step(config, device),
-        },
+        built=built,
     )
 
 
-def _with_recorded_auto_choices(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """The config with what "auto" meant for precision and compiling when the run began on this kind of device: a later
-    version or another GPU may choose differently, and a run must not change its arithmetic.
+def _recorded_choices(reader: RunReader, device: torch.device) -> Mapping[str, Any]:
+    """Return what "auto" meant when the run began on this kind of device; nothing for another kind. A later version or
+    another GPU may choose differently, and a run must not change its arithmetic.
     """
-    attempts, was = reader.environment.attempts, reader.model.built
-    if not (attempts[0].device if attempts else "").startswith(device.type):
-        return config
-    train = config.train
-    if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):
-        config = capabilities.with_value(config, "train.precision", was["precision"])
-    if train.compile == "auto" and was.get("compiled") is False:
-        config = capabilities.with_value(config, "train.compile", "never")
-    return config
+    attempts = reader.environment.attempts
+    return reader.model.built if attempts and attempts[0].device.startswith(device.type) else {}

@@ -20,7 +20,7 @@ from engine.config.sections import END
 from engine.data.loader import BatchStream
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout, seed_generators
-from engine.model.numerics import autocast, chosen_precision, compiles_step, records_graphs
+from engine.model.numerics import Numerics, autocast
 from engine.model.torch_private import has_forward_hooks
 from engine.model.transformer import Network
 from engine.ranks import SINGLE, STEP, Ranks, TreeSum
@@ -90,22 +90,18 @@ class Stepper:
         *,
         deferred: bool | None = None,
         ranks: Ranks = SINGLE,
+        numerics: Numerics | None = None,
     ) -> None:
         self.config, self.model, self.batches, self.ranks = config, model, batches, ranks
         self.device = next(model.parameters()).device
-        self.precision = chosen_precision(config.train, self.device)
-        self.optimizer = make_optimizer(model, config.optimizer)
-        self._ema = config.train.ema
-        if self._ema:
-            for group in self.optimizer.param_groups:
-                group["keeps"] = (*group["keeps"], EMA)
+        numerics = numerics or Numerics.choose(config, self.device)
+        self.precision = numerics.precision
+        self.compiles, self.records_steps = numerics.compiles, numerics.records_steps  # unless it turns out to fail
         for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
-        self.compiles = compiles_step(config, self.device)
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
-        self.records_steps = not self.compiles and records_graphs(config, self.device)
         self._recordings: dict[torch.Size, RecordedPass] = {}
         self._replayed: RecordedPass | None = None  # the pass whose gradients are now the parameters' `grad`
         self._warm = False  # whether an update has been made
@@ -118,13 +114,18 @@ class Stepper:
         self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
+        rates = (module.p for module in model.modules() if isinstance(module, Dropout))
+        self._uses_dropout = any(rate > 0.0 for rate in (config.model.attention_dropout, *rates))
+        self._ema = config.train.ema
+        self.optimizer = make_optimizer(model, config.optimizer)
+        if self._ema:
+            for group in self.optimizer.param_groups:
+                group["keeps"] = (*group["keeps"], EMA)
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._found_inf = torch.zeros((), device=self.device)  # 1 after a step that was not finite
         if self.deferred:
             self.optimizer.found_inf = self._found_inf  # type: ignore[attr-defined]  # as torch.amp.GradScaler does
         self._prefetched: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
-        rates = (module.p for module in model.modules() if isinstance(module, Dropout))
-        self._uses_dropout = any(rate > 0.0 for rate in (config.model.attention_dropout, *rates))
 
     def step(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> StepResult:
         """Take optimizer step `step`, counted from 1, each micro-batch in `pieces` parts; the gradient stays that of

@@ -75,8 +75,8 @@ class Trainer:
         self.writer, self.control, self.ranks = writer, control, ranks
         self.scorer = self.task.scorer(self.config, self.device)
         self.scorer.ranks = ranks
-        self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks)
-        self._provenance = Provenance(self.task.tokenizer, fixed_settings(parts.requested_config or parts.config))
+        self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks, numerics=parts.numerics)
+        self._provenance = Provenance(self.task.tokenizer, fixed_settings(parts.config))
         self.state = TrainerState()
         self._ema: EvaluationScores | None = None  # of the weights' moving average, at the end
         self._saved_step = -1

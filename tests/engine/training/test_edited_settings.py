@@ -12,12 +12,12 @@ import pytest
 import tomli_w
 
 from engine.base.errors import InputError
+from engine.capabilities import with_value
 from engine.config import toml
 from engine.config.keys import all_keys, changed_settings, fixed_settings, flatten
 from engine.config.schema import RunConfig
 from engine.runs.reader import RunReader
-from engine.training import assemble as assembling
-from engine.training import checkpoint
+from engine.training import checkpoint, trainer
 from engine.training.assemble import assemble, resume
 from tests.command import command
 from tests.engine.training.test_resume import StopAfter, miniature, outcome, whole
@@ -248,9 +248,8 @@ def test_averages_carry_the_settings_and_are_intact_without_them(tmp_path) -> No
 
 def test_a_checkpoint_that_records_resolved_instead_of_asked_settings_is_noticed(stopped, monkeypatch) -> None:
     """A planted bug: a resumed run records the settings that it computes with, not those in its config.toml."""
-    real = assembling.RunParts
     monkeypatch.setattr(
-        assembling, "RunParts", lambda *given, **more: real(*given, **more | {"requested_config": None})
+        trainer, "fixed_settings", lambda config: fixed_settings(with_value(config, "train.precision", "fp32"))
     )
     resume(stopped, device="cpu", control=StopAfter(1)).trainer.run()
     with pytest.raises(InputError, match="train.precision was 'fp32' and is now 'auto'"):

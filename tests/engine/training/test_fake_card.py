@@ -238,7 +238,7 @@ def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
         broken = assemble.assemble(config, runs_dir=tmp_path, name="broken", device="cuda", control=StopAt(n))
         assert broken.trainer.run().state == "stopped"
         again = assemble.resume(broken.path, device="cuda")
-        assert again.trainer.config.train.precision == "bf16"
+        assert again.trainer.stepper.precision == "bf16"
         assert again.trainer.run().state == "finished"
     assert outcome(broken.path) == outcome(whole.path)
 
@@ -360,9 +360,10 @@ def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeyp
         raise RuntimeError("Failed to find C compiler")
 
     config, ends = miniature("demo"), []
-    monkeypatch.setattr(assemble, "compiles_step", lambda config, device: True)
     for wanted in ("auto", "always"):
-        ready = assemble.assemble(miniature("demo", f"train.compile={wanted}"), runs_dir=tmp_path, device="cpu")
+        with monkeypatch.context() as patch:
+            patch.setattr(numerics, "compiles_step", lambda config, device: True)
+            ready = assemble.assemble(miniature("demo", f"train.compile={wanted}"), runs_dir=tmp_path, device="cpu")
         ready.trainer.stepper.compiles, ready.trainer.stepper._forward = True, broken
         ends.append((ready.trainer.run().state, RunReader(ready.path)))
     assert [state for state, _ in ends] == ["finished", "failed"]
@@ -378,22 +379,25 @@ def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("began", "on", "expected"),
     [
-        ("cuda:0 NVIDIA L4", "cuda", ("fp32", "never")),  # another version, or another card, would say bf16 and compile
-        ("cuda:0 NVIDIA L4", "cpu", ("auto", "auto")),
-        ("cpu", "cuda", ("auto", "auto")),
-        (None, "cuda", ("auto", "auto")),  # a run of an earlier version
+        ("cuda:0 NVIDIA L4", "cuda", ("fp32", False)),  # another version, or another card, would say bf16 and compile
+        ("cuda:0 NVIDIA L4", "cpu", ("bf16", True)),
+        ("cpu", "cuda", ("bf16", True)),
+        (None, "cuda", ("bf16", True)),  # a run of an earlier version
     ],
 )
 def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
-    began: str | None, on: str, expected: tuple[str, str]
+    began: str | None, on: str, expected: tuple[str, bool], monkeypatch
 ) -> None:
+    monkeypatch.setattr(numerics, "is_gpu_with_bf16", lambda device: True)
+    monkeypatch.setattr(numerics, "compiles_step", lambda config, device: True)
     facts = {
         "environment": {"attempts": [{"device": began}]} if began else {},
         "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
     }
     reader = SimpleNamespace(environment=Environment.read(facts["environment"]), model=ModelFacts.read(facts["model"]))
-    train = assemble._with_recorded_auto_choices(miniature("baseline"), reader, torch.device(on)).train
-    assert (train.precision, train.compile) == expected
+    recorded = assemble._recorded_choices(reader, torch.device(on))
+    found = numerics.Numerics.choose(miniature("baseline"), torch.device(on), recorded)
+    assert (found.precision, found.compiles) == expected
 
 
 def test_a_card_refuses_what_a_real_one_would() -> None:

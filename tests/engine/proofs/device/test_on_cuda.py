@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.config import presets
+from engine.model import numerics
 from engine.proofs.bench import measure
 from engine.proofs.device import memory, resuming, speed
 from engine.proofs.device.proof import Context
@@ -170,7 +171,7 @@ def test_a_step_that_needs_more_memory_than_the_device_has_is_cut_into_pieces(he
 
 def test_recorded_steps_are_compared_with_plain_ones(here, small_demo, monkeypatch) -> None:
     monkeypatch.setattr(step, "RecordedPass", Rerun)
-    monkeypatch.setattr(step, "records_graphs", lambda config, device: True)
+    monkeypatch.setattr(numerics, "records_graphs", lambda config, device: True)
     monkeypatch.setattr(speed, "make_repeatable", lambda device: None)
     monkeypatch.setattr(speed, "SECONDS", 0.01)
     monkeypatch.setattr(speed, "ROUNDS", 1)
@@ -184,5 +185,5 @@ def test_recorded_steps_are_compared_with_plain_ones(here, small_demo, monkeypat
 
     monkeypatch.setattr(step, "RecordedPass", Wrong)
     assert speed.recorded_steps("fp32", here).why == "recorded and plain steps differ"
-    monkeypatch.setattr(step, "records_graphs", lambda config, device: False)
+    monkeypatch.setattr(numerics, "records_graphs", lambda config, device: False)
     assert speed.recorded_steps("fp32", here).why == "the steps could not be recorded"
