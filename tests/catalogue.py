@@ -1,6 +1,6 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)`, `trn(…)`, `english(…)` and `Rule(…)`, the sentences on settings in `Doc(…)`,
+Messages are the texts in `tr(…)`, `trn(…)`, `Message(…)` and `Rule(…)`, the sentences on settings in `Doc(…)`,
 the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has an empty
 `msgstr` in `messages.po`; write it there and run this again.
 """

@@ -32,7 +32,7 @@ FILES = {
     "tui_transformer/msgfmt.py": "mistakes in the catalogue itself, which cannot translate them",
 }
 LOOKED_UP = "looked up, never shown"
-RECORDED = "recorded, and translated by `told`"
+RECORDED = "recorded, and translated by `tr`"
 EVENT = "the name of an event, recorded"
 EXPORTED = "a head of a table that is exported, in English"
 TYPED = "typed as it is"
@@ -169,7 +169,7 @@ def test_no_sentence_says_that_a_run_is_failed() -> None:
 def gap_texts(path: Path) -> Iterator[tuple[int, str]]:
     """The literals that fill gaps of a file's messages: they stay English in every language."""
     for call in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("tr", "trn"):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in KEYWORDS:
             for value in (keyword.value for keyword in call.keywords):
                 yield from ((value.lineno, text) for text in _literals(value) if re.search("[A-Za-z]{2}", text))
 
@@ -192,7 +192,7 @@ def test_every_text_that_people_read_is_in_the_catalogue() -> None:
     found, used = [], set[tuple[str, str]]()
     known = {
         text for _, text in messages() if isinstance(text, str)
-    }  # used again as recorded, and translated by `told`
+    }  # used again as recorded, and translated by `tr`
     for path in python_files():
         where = path.relative_to(ROOT).as_posix()
         if any(where.startswith(plain) for plain in FILES):
@@ -202,7 +202,7 @@ def test_every_text_that_people_read_is_in_the_catalogue() -> None:
                 used.add((where, text))
             elif text not in known:
                 found.append(f"{where}:{line}: {text[:100]!r}")
-    assert not found, "wrap them in tr(…), trn(…) or english(…), or say here why not:\n" + "\n".join(found)
+    assert not found, "wrap them in tr(…), trn(…) or Message(…), or say here why not:\n" + "\n".join(found)
     assert used == {(where, text) for where, texts in TEXTS.items() for text in texts}, "no longer needed here"
 
 
@@ -212,4 +212,4 @@ def test_no_word_in_a_translated_sentence_stays_english() -> None:
         for _, text in gap_texts(path):
             if not text.startswith("--"):  # an option, typed as it is
                 found.add((path.relative_to(ROOT).as_posix(), text))
-    assert found == GAPS, "fill the gaps of tr(…) and trn(…) with tr(…), or say here why not"
+    assert found == GAPS, "fill the gaps of messages with messages, or say here why not"

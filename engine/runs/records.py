@@ -22,8 +22,8 @@ from pydantic import (
 )
 
 from engine.base.clean import clean
+from engine.base.earlier_messages import EarlierMessage
 from engine.base.language import MESSAGES, Message, recorded_message, tr
-from engine.base.recorded_text import EarlierMessage
 from engine.runs.files import read_json
 
 MAX_COUNT = 10**15  # of a count

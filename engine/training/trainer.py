@@ -432,7 +432,7 @@ class Trainer:
             saved = Message("nothing has been saved yet")
             if self._saved_step >= 0:
                 saved = Message("step {saved} is the last one saved", saved=self._saved_step)
-            reason = Message("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
+            reason = Message("{reason}; the disk is full: {saved}", reason=reason or Message("stop"), saved=saved)
         else:
             if self.control.successor is not None:
                 return Outcome("handing-over", max(0, self._saved_step), reason)

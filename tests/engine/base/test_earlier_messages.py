@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from engine.base.earlier_messages import EarlierMessage
 from engine.base.language import Message, tr
 from engine.config import presets
 from engine.config.keys import parse_overrides
@@ -24,32 +25,36 @@ RECORDED = [  # as runs have them: plain, with gaps, with parts that are message
 ]
 
 
+def translated(text: str) -> str:
+    return tr(EarlierMessage(text))
+
+
 @pytest.fixture
 def chinese() -> None:
     languages.use("zh")
 
 
 def test_english_is_told_as_it_is() -> None:
-    assert [tr(text) for text in RECORDED] == RECORDED
+    assert [translated(text) for text in RECORDED] == RECORDED
 
 
 @pytest.mark.parametrize("text", RECORDED)
 def test_a_recorded_text_is_told_in_the_language_in_use(chinese, text) -> None:
-    said = tr(text)
+    said = translated(text)
     letters = [character for character in said if character.isascii() and character.isalpha()]
     assert any("一" <= character <= "鿿" for character in said)
     assert len(letters) <= len("LEAK runs MB MB")
 
 
 def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
-    said = tr("run 'baseline' is not a translation model; use `tui-transformer sample baseline`")
+    said = translated("run 'baseline' is not a translation model; use `tui-transformer sample baseline`")
     assert "'baseline'" in said and "`tui-transformer sample baseline`" in said
-    assert "310" in tr("the loss is NaN or infinite at step 310; the last good state is step 309")
-    assert tr("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
+    assert "310" in translated("the loss is NaN or infinite at step 310; the last good state is step 309")
+    assert translated("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
 
 
 def test_a_single_word_that_is_no_name_is_told_too(chinese) -> None:
-    said = tr("'failed' has not finished (failed): starting from its step 20")
+    said = translated("'failed' has not finished (failed): starting from its step 20")
     assert "失败" in said
     assert "'failed'" in said and "failed" not in said.replace("'failed'", "")
 
@@ -63,13 +68,13 @@ def test_a_warning_is_recorded_in_english_and_told_in_the_language(chinese) -> N
 def test_a_text_is_filled_as_it_was() -> None:
     languages.use("zh")
     filled = Message("{n:,} of {total} and {name}", n=1234, total=5, name="x")
-    assert filled == "1,234 of 5 and x" and tr("finished") == tr("finished") != "finished"
+    assert filled == "1,234 of 5 and x" and tr("finished") == translated("finished") != "finished"
 
 
 def test_what_training_records_is_not_translated() -> None:
-    """Verdicts, warnings and the reasons of a run's end are made of `english` texts."""
+    """Verdicts, warnings and the reasons of a run's end are messages."""
     files = ("training/self_check", "training/step", "training/inspector", "evaluation/alarms")
     for file in (*files, "evaluation/checks", "training/trainer", "training/trial", "data/overlap"):
         tree = ast.parse((ROOT / "engine" / f"{file}.py").read_text(encoding="utf-8"))
         called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        assert "english" in called and not called & {"tr", "trn"}, file
+        assert "Message" in called and not called & {"tr", "trn"}, file

@@ -1,7 +1,7 @@
-"""Translate text that was recorded in English, such as why a check failed, into the language in use.
+"""Translate texts that earlier versions recorded in English without their templates, such as why a check failed.
 
-A recorded text is a message with its gaps filled. `told` finds the message that fits, and fills its translation with
-the same words; a text that no message fits stays as it is.
+Such a text is a template with its gaps filled. The template that fits is found, and its translation is filled with the
+same words; a text that no template fits stays as it is.
 """
 
 import re
@@ -11,7 +11,6 @@ from gettext import NullTranslations
 from string import Formatter
 from typing import Any
 
-from engine.base import language
 from engine.base.command_line import PROGRAM
 from engine.base.language import Message
 
@@ -94,11 +93,6 @@ class EarlierMessage(Message):
 
     def translated(self, catalogue: NullTranslations, /, **more: Any) -> str:
         return _match(str(self), catalogue)
-
-
-def told(text: str) -> str:
-    """Return a recorded English text in the language in use."""
-    return language.tr(text if isinstance(text, Message) else EarlierMessage(text))
 
 
 @dataclass(frozen=True)
