@@ -22,7 +22,7 @@ import psutil
 
 from engine.base.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from engine.config import presets
-from tui_transformer.lab.work.launch import create_queued_run, spawn
+from tui_transformer.lab.work.processes import create_queued_run, spawn
 from tui_transformer.studio.responsiveness import Terminal, endless_config
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one

@@ -56,12 +56,12 @@ _kept: list[Any] = []  # streams of the parent: closing them would flush their b
 @contextmanager
 def forking() -> Iterator[None]:
     """In this context, the program's processes are forks, and are not niced: nobody types here."""
-    from tui_transformer.lab.work import launch
+    from tui_transformer.lab.work import processes
 
     imported()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "_execute_child", _execute_child)
-        patch.setattr(launch, "NICENESS", 0)
+        patch.setattr(processes, "NICENESS", 0)
         yield
 
 

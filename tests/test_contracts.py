@@ -22,7 +22,7 @@ FORBIDDEN = {
     "torch-free": ("engine.config.model", "torch"),
     "rooms": ("tui_transformer.lab.formatting", "tui_transformer.studio.shared.keys"),
     "engine-rooms": ("engine.runs.reader", "engine.model.size"),
-    "lab-rooms": ("tui_transformer.lab.work.line", "tui_transformer.lab.records.feed"),
+    "lab-rooms": ("tui_transformer.lab.work.device_queue", "tui_transformer.lab.records.feed"),
     "studio-rooms": ("tui_transformer.studio.compare.pane", "tui_transformer.studio.design.pane"),
     "lab-no-screen": ("tui_transformer.lab.formatting", "textual"),
     "comparison-plain": ("tui_transformer.lab.analysis.statistics", "torch"),

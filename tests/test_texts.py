@@ -82,7 +82,7 @@ TEXTS = {
         ),
         EXPORTED,
     ),
-    "tui_transformer/lab/work/clusters.py": {"#!/bin/bash\n# One worker of the study {}.\n{}\n": SHELL},
+    "tui_transformer/lab/work/launchers.py": {"#!/bin/bash\n# One worker of the study {}.\n{}\n": SHELL},
     "tui_transformer/lab/play/writers.py": {
         "'Where was Ada Lovelace born?'": PROMPT,
         "'Ada Lovelace was born in ___.'": PROMPT,

@@ -27,7 +27,7 @@ from tests.command import command
 from tests.engine.training.test_resume import without_clocks
 from tests.paused import assert_stays_paused
 from tests.waiting import PATIENCE, wait_for
-from tui_transformer.lab.work.launch import create_queued_run, spawn
+from tui_transformer.lab.work.processes import create_queued_run, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}

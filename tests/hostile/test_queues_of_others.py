@@ -19,8 +19,8 @@ from engine.runs.reader import RunReader
 from engine.training.assemble import begin, resume
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.work import launch
-from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work import processes
+from tui_transformer.lab.work.processes import create_queued_run
 
 pytest.importorskip("pwd", reason="needs owners of files")
 pytestmark = pytest.mark.usefixtures("cached_checks")
@@ -187,9 +187,9 @@ def test_the_runner_says_whose_run_its_process_trains(tmp_path, monkeypatch, the
         return SimpleNamespace(pid=os.getpid())
 
     monkeypatch.setattr(Path, "lstat", lstat)
-    monkeypatch.setattr(launch, "NICENESS", os.nice(0))
-    monkeypatch.setattr(launch, "start_detached", start)
-    launch.spawn("begin", run, device="cpu", for_owner=True)
-    launch.spawn("begin", run, device="cpu")
+    monkeypatch.setattr(processes, "NICENESS", os.nice(0))
+    monkeypatch.setattr(processes, "start_detached", start)
+    processes.spawn("begin", run, device="cpu", for_owner=True)
+    processes.spawn("begin", run, device="cpu")
     uid = os.getuid() + 1
     assert given == [{OWNER_VARIABLE: f"{uid}:{run.resolve()}"} if theirs else {}, {}]

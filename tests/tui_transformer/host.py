@@ -14,8 +14,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.work.launch import TrainingThread, create_queued_run
 from tui_transformer.lab.work.logs import redirect_stderr
+from tui_transformer.lab.work.processes import TrainingThread, create_queued_run
 
 NOISE = b"C LIBRARY SPEAKING\n"
 HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 40})})

@@ -37,8 +37,8 @@ from tui_transformer import settings as user
 from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.lab.wide_characters import break_between_characters, correct_svg_widths
-from tui_transformer.lab.work.launches import LaunchMode, RunActions
 from tui_transformer.lab.work.logs import is_terminal_gone
+from tui_transformer.lab.work.run_actions import LaunchMode, RunActions
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog

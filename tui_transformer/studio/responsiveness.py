@@ -20,7 +20,7 @@ from engine.config.schema import RunConfig
 from engine.proofs.bench.cases import BenchmarkSpec, CaseResult
 from engine.proofs.bench.measure import Throughput
 from engine.runs.files import read_json
-from tui_transformer.lab.work.launch import create_queued_run, spawn
+from tui_transformer.lab.work.processes import create_queued_run, spawn
 from tui_transformer.languages import SETTINGS_VARIABLE
 
 SIZE = (120, 36)  # columns and lines

@@ -27,7 +27,7 @@ from tests.e2e.faults.slices import BRIEF
 from tests.engine.training.test_crash import exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
-from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work.processes import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora")
 

@@ -35,7 +35,7 @@ from tests.claim_holders import claim_holders
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE
-from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work.processes import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_checks")
 

@@ -21,7 +21,7 @@ from engine.training import checkpoint, trainer
 from engine.training.assemble import assemble, resume
 from tests.command import command
 from tests.engine.training.test_resume import StopAfter, miniature, outcome, whole
-from tui_transformer.lab.work.launch import TrainingThread
+from tui_transformer.lab.work.processes import TrainingThread
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "module_minimal_leak_probe")
 

@@ -27,7 +27,7 @@ from engine.training.assemble import assemble, begin, resume
 from tests.conftest import Tiny
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work.processes import create_queued_run
 
 pytestmark = pytest.mark.usefixtures("cached_corpora", "minimal_leak_probe", "no_self_check")
 

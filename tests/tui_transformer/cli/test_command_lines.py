@@ -18,7 +18,7 @@ from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.work.launches import RunActions
+from tui_transformer.lab.work.run_actions import RunActions
 from tui_transformer.studio.design.pane import DesignPane
 
 PRINTED = re.compile(

@@ -199,7 +199,7 @@ def plain(folder: Path) -> None:
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tests.tui_transformer.studio import corpora_seen
     from tui_transformer.lab.play.pictures import mask_sentence, stack_plans
-    from tui_transformer.lab.work.launches import RunActions
+    from tui_transformer.lab.work.run_actions import RunActions
     from tui_transformer.studio.design import own_files
     from tui_transformer.studio.design import pane as design
     from tui_transformer.studio.playground import column, pane

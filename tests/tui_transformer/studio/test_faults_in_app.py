@@ -13,7 +13,7 @@ from tests.tui_transformer.studio.on_screen import said, shown, until
 from tests.tui_transformer.studio.test_app import studio
 from tests.waiting import PATIENCE
 from tui_transformer import languages, settings
-from tui_transformer.lab.work.launch import TrainingThread
+from tui_transformer.lab.work.processes import TrainingThread
 from tui_transformer.settings import Settings
 
 NUMBERS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO)

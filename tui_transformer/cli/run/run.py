@@ -47,10 +47,10 @@ from tui_transformer.cli.options import (
     Set,
 )
 from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_info, print_result, show_progress, warn
-from tui_transformer.lab.work import queue as waiting_line
-from tui_transformer.lab.work.launch import create_queued_run, spawn_and_await_start
-from tui_transformer.lab.work.line import DeviceQueue
+from tui_transformer.lab.work import queue_runner
+from tui_transformer.lab.work.device_queue import DeviceQueue
 from tui_transformer.lab.work.logs import log_to
+from tui_transformer.lab.work.processes import create_queued_run, spawn_and_await_start
 
 if TYPE_CHECKING:
     from engine.training.assemble import ReadyRun
@@ -128,13 +128,13 @@ def run(
         raise InputError(Message("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
         device = resolve_device_name(device)
-        queued = waiting_line.add_to_device_queue(
+        queued = queue_runner.add_to_device_queue(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
         line = DeviceQueue(runs_dir, device)
         line.refresh()
         before = [turn.entry.path for turn in line.positions()].index(queued) + len(line.training)
-        waiting_line.ensure_runner(queued, device)
+        queue_runner.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)
         print_result(

@@ -15,7 +15,7 @@ from engine.data.corpus import data_folders
 from engine.runs.tail import read_end
 from engine.runs.verdict import CheckResult, failed, passed, passed_if
 from tui_transformer.cli.output import print_info
-from tui_transformer.lab.work.clusters import (
+from tui_transformer.lab.work.launchers import (
     ENDED,
     UNKNOWN,
     job_state_and_reason,

@@ -29,8 +29,8 @@ from engine.runs.verdict import CheckResult, failed, passed_if
 from tui_transformer.cli.output import ExitCode, print_answer, print_columns, print_info, print_json
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
-from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import BUSY, TrainingThread, await_start, create_queued_run
+from tui_transformer.lab.work.processes import BUSY, TrainingThread, await_start, create_queued_run
+from tui_transformer.lab.work.queue_runner import add_to_device_queue, train_queued
 from tui_transformer.languages import SETTINGS_VARIABLE
 from tui_transformer.studio.responsiveness import (
     SIZE,
@@ -252,10 +252,10 @@ def prove_queue(context: Context) -> CheckResult:
     said: list[str] = []
     with training_process(before, context.device) as process:
         await_start(RunReader(before), process, 0)
-        queued = queue.add_to_device_queue(
+        queued = add_to_device_queue(
             resuming.small_run(), runs_dir=root, name="second", command="", device=context.device, data_dir=None
         )
-        runner = threading.Thread(target=queue.train_queued, args=(root, context.device, said.append), daemon=True)
+        runner = threading.Thread(target=train_queued, args=(root, context.device, said.append), daemon=True)
         runner.start()
         began = time.monotonic()
         while not any("first" in line for line in said):

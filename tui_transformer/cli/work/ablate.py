@@ -64,10 +64,10 @@ from tui_transformer.lab.analysis.power import power_sentence, similar_studies_s
 from tui_transformer.lab.analysis.statistics import detectable_difference
 from tui_transformer.lab.formatting import memory, rough_duration, si_number
 from tui_transformer.lab.work.arguments import StudyArgs
-from tui_transformer.lab.work.clusters import Workers
-from tui_transformer.lab.work.launch import start_detached
+from tui_transformer.lab.work.launchers import Workers
 from tui_transformer.lab.work.logs import last_log_line
 from tui_transformer.lab.work.plan import Plan, make_plan_in_subprocess, time_steps_and_plan
+from tui_transformer.lab.work.processes import start_detached
 from tui_transformer.lab.work.record import (
     ABSENT,
     SKIPPED,

@@ -13,9 +13,9 @@ from tui_transformer.cli.options import Device, Json, RunsDir, Until
 from tui_transformer.cli.output import print_answer, print_columns, print_info, print_json, print_result
 from tui_transformer.cli.run.run import resolve_device_name
 from tui_transformer.lab.formatting import duration, parse_duration, rough_duration
-from tui_transformer.lab.work import queue as waiting_line
-from tui_transformer.lab.work.clock import Deadline, seconds_until
-from tui_transformer.lab.work.line import DeviceQueue, QueuePosition
+from tui_transformer.lab.work import queue_runner
+from tui_transformer.lab.work.deadline import Deadline, seconds_until
+from tui_transformer.lab.work.device_queue import DeviceQueue, QueuePosition
 
 
 @command(50)
@@ -46,7 +46,7 @@ def queue(
         _list_queue(runs_dir, device, as_json=json)
         return
     runs_dir.mkdir(parents=True, exist_ok=True)
-    done = waiting_line.train_queued(
+    done = queue_runner.train_queued(
         runs_dir,
         device,
         lambda text: print_result({"kind": "queue", "text": text}, text, as_json=json),

@@ -8,7 +8,7 @@ from engine.base.command_line import command_line
 from engine.base.errors import InputError, did_you_mean, join_or
 from engine.base.language import Message, tr
 from tui_transformer.cli.output import ExitCode, print_answer, print_error, print_json
-from tui_transformer.lab.work.clusters import LAUNCHERS, Workers
+from tui_transformer.lab.work.launchers import LAUNCHERS, Workers
 from tui_transformer.languages import settings_file
 
 LOCAL = "local"  # no workers: a runner on this machine

@@ -11,8 +11,8 @@ from engine.base.errors import InputError, reason
 from engine.base.language import Message, tr
 from engine.config.keys import flatten
 from tui_transformer.lab.design.draft import Benchmark, Draft
+from tui_transformer.lab.work.async_commands import LaunchTarget, objects_of_kind, run_ablate, run_process
 from tui_transformer.lab.work.study import Study
-from tui_transformer.lab.work.subprocesses import LaunchTarget, objects_of_kind, run_ablate, run_process
 
 if TYPE_CHECKING:
     from tui_transformer.lab.design.study_draft import Estimate

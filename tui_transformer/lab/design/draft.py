@@ -32,8 +32,8 @@ from engine.data.known import CORPORA, names_of
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.runs.records import Number, Raw, Record, VerdictRecord
+from tui_transformer.lab.design.run_names import run_name
 from tui_transformer.lab.formatting import rough_duration
-from tui_transformer.lab.work.names import run_name
 from tui_transformer.lab.work.study import nest_keys
 
 SMALL = "demo"  # the base that a laptop trains in minutes

@@ -25,8 +25,8 @@ from engine.data.corpus import VocabularySizes
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import GENERIC, Benchmark, Draft, cost
 from tui_transformer.lab.design.forecast import Machine, tokens_per_step
+from tui_transformer.lab.design.run_names import run_name
 from tui_transformer.lab.work.arguments import StudyArgs, grid, parse_axis, parse_seeds
-from tui_transformer.lab.work.names import run_name
 from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes
 from tui_transformer.lab.work.study import (
     FEWER,

@@ -16,7 +16,7 @@ from tui_transformer.lab.records.badges import acknowledged_badges, worst_first
 from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ_FILES, RunFiles
 from tui_transformer.lab.records.run_view import RunFollower, RunRow, RunView
 from tui_transformer.lab.records.study_row import RunTotals, SlurmWaiting, StudyRow, study_rows
-from tui_transformer.lab.work.line import DeviceQueue
+from tui_transformer.lab.work.device_queue import DeviceQueue
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 STUDY_RECORDS = 50  # train records kept of a study's runs, whose evaluations alone are drawn

@@ -13,7 +13,7 @@ from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.lab.work.clusters import pending_reason
+from tui_transformer.lab.work.launchers import pending_reason
 from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import read_study, stage_chain
 

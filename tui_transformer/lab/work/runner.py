@@ -27,8 +27,8 @@ from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
-from tui_transformer.lab.work.launch import create_queued_run, spawn
 from tui_transformer.lab.work.logs import last_log_line
+from tui_transformer.lab.work.processes import create_queued_run, spawn
 from tui_transformer.lab.work.record import CellStatus, Verb, cell_status, cell_statuses, stop_file, study_file
 from tui_transformer.lab.work.study import StudyCell
 

@@ -29,8 +29,8 @@ from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, describe_set
 from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
 from tui_transformer.lab.design.history import UndoHistory
 from tui_transformer.lab.design.kept import restore_draft, to_kept_draft
-from tui_transformer.lab.work import subprocesses
-from tui_transformer.lab.work.subprocesses import LaunchTarget
+from tui_transformer.lab.work import async_commands
+from tui_transformer.lab.work.async_commands import LaunchTarget
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import absolute_corpus_path, corpus_key, preview_corpus
@@ -282,7 +282,7 @@ class DesignPane(Vertical):
             self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
 
     async def _fetch(self, corpus: str) -> None:
-        await subprocesses.fetch_corpus(corpus, self.data_dir)
+        await async_commands.fetch_corpus(corpus, self.data_dir)
         self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
         licence = CORPORA[corpus].licence
         terms = tr("; licence: {licence}", licence=licence) if licence else ""
@@ -584,7 +584,7 @@ class DesignPane(Vertical):
             with show_errors(self):
                 over = replace(timing, state="failed")
                 try:
-                    said = await subprocesses.start_study(launched, target, plan)
+                    said = await async_commands.start_study(launched, target, plan)
                     over = replace(timing, state="done")
                 finally:
                     self.post_message(over)

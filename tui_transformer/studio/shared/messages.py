@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
-from tui_transformer.lab.work.launches import LaunchMode
+from tui_transformer.lab.work.run_actions import LaunchMode
 
 LaunchChoice = LaunchMode | Literal["usual"]  # "usual": as the settings say
 

@@ -26,10 +26,10 @@ from tests.tui_transformer.lab.work.test_runner import put
 from tests.tui_transformer.lab.work.tiny import nothing_left, tiny_study
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.lab.work import clock, runner
-from tui_transformer.lab.work.clock import Deadline, job_seconds_left, seconds_until
-from tui_transformer.lab.work.launch import create_queued_run
-from tui_transformer.lab.work.queue import add_to_device_queue
+from tui_transformer.lab.work import deadline, runner
+from tui_transformer.lab.work.deadline import Deadline, job_seconds_left, seconds_until
+from tui_transformer.lab.work.processes import create_queued_run
+from tui_transformer.lab.work.queue_runner import add_to_device_queue
 from tui_transformer.lab.work.record import stop_file, write_study
 
 CELLS = tiny_study().cells()
@@ -206,7 +206,7 @@ def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     file.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    monkeypatch.setattr(clock, "ANSWER", PATIENCE)
+    monkeypatch.setattr(deadline, "ANSWER", PATIENCE)
 
 
 def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
@@ -215,7 +215,7 @@ def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
     squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends.isoformat()}')
     left = job_seconds_left("17")
     assert left is not None and (ends - datetime.now()).total_seconds() <= left <= (ends - before).total_seconds()
-    monkeypatch.setattr(clock, "ASK", 1e9)
+    monkeypatch.setattr(deadline, "ASK", 1e9)
     ours = Deadline(None)
     assert not ours.check()
     monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 3600 - 119)
@@ -227,7 +227,7 @@ def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anythin
     tmp_path, monkeypatch, script: str
 ) -> None:
     squeue(tmp_path, monkeypatch, script)
-    monkeypatch.setattr(clock, "ANSWER", 0.5 if script.startswith("exec") else PATIENCE)
+    monkeypatch.setattr(deadline, "ANSWER", 0.5 if script.startswith("exec") else PATIENCE)
     assert job_seconds_left("17") is None
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
     assert not Deadline(None).check()
@@ -238,7 +238,7 @@ def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anythin
 def test_a_limit_that_was_moved_is_noticed_and_a_silent_slurm_changes_nothing(tmp_path, monkeypatch) -> None:
     soon, later = ((datetime.now() + timedelta(seconds=s)).isoformat(timespec="seconds") for s in (1, 9000))
     squeue(tmp_path, monkeypatch, f"echo {later}")
-    monkeypatch.setattr(clock, "ASK", 0.0)
+    monkeypatch.setattr(deadline, "ASK", 0.0)
     ours = Deadline(None)
     assert not ours.check()
     squeue(tmp_path, monkeypatch, "exit 1")
@@ -253,7 +253,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
     ends = tmp_path / "ends"
     squeue(tmp_path, monkeypatch, f"cat {ends}")
     ends.write_text("2099-01-01T00:00:00")
-    monkeypatch.setattr(clock, "ASK", 0.2)
+    monkeypatch.setattr(deadline, "ASK", 0.2)
     with nothing_left(root):
         worker = started(root, stderr=None)
         a_cell_trains(root)
@@ -297,8 +297,8 @@ def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_s
 def test_a_worker_stops_two_minutes_early_however_often_slurm_is_asked(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr(clock.time, "monotonic", lambda: now)
-    monkeypatch.setattr(clock, "job_seconds_left", lambda job: 3600.0 - now)
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: now)
+    monkeypatch.setattr(deadline, "job_seconds_left", lambda job: 3600.0 - now)
     ours = Deadline(None)
     while not ours.check():
         now += 10.0

@@ -63,7 +63,7 @@ async def test_who_no_longer_waits_leaves_no_process() -> None:
 
 STUDIO = """
 import asyncio, sys
-from tui_transformer.lab.work.subprocesses import run_process
+from tui_transformer.lab.work.async_commands import run_process
 asyncio.run(run_process([sys.executable, "-c", sys.argv[1]], survives_cancellation=sys.argv[2] == "survives"))
 """
 MEASURING = """

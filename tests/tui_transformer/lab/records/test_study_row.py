@@ -9,8 +9,8 @@ import pytest
 from engine.runs.commands import RunCommand, read_commands
 from tests.tui_transformer.recorded import record
 from tui_transformer.lab.records.feed import Feed, FolderSnapshot
-from tui_transformer.lab.work.launches import RunActions
 from tui_transformer.lab.work.record import stop_file, study_lock
+from tui_transformer.lab.work.run_actions import RunActions
 
 STUDY = """base = "demo"
 baseline = "rope"

@@ -22,7 +22,7 @@ from engine.runs.reader import RunReader
 from tests.claim_holders import claim_holders
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
-from tui_transformer.lab.work.launch import create_queued_run
+from tui_transformer.lab.work.processes import create_queued_run
 from tui_transformer.lab.work.record import CellStatus, cell_folders, stop_file
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import StudyCell

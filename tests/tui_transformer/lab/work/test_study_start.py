@@ -12,9 +12,9 @@ from engine.base.errors import InputError
 from tests.waiting import PATIENCE, until
 from tui_transformer.lab.design.benchmarks import time_study_steps
 from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.work.async_commands import LaunchTarget, start_study
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant
-from tui_transformer.lab.work.subprocesses import LaunchTarget, start_study
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
 PLAN = '{"kind": "plan", "seconds": 60.0, "disk_bytes": 9, "jobs": 2, "threads": 1, "devices": ["cpu"], "prices": {}}'

@@ -17,7 +17,7 @@ from tests import waiting
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.design.benchmarks import Benchmarks
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.work import subprocesses
+from tui_transformer.lab.work import async_commands
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.design import own_files
@@ -468,7 +468,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         async def fetched(corpus: str, data_dir: Path) -> None:
             fetch(remote, data_dir)
 
-        monkeypatch.setattr(subprocesses, "fetch_corpus", fetched)  # the process would check its SHA-256
+        monkeypatch.setattr(async_commands, "fetch_corpus", fetched)  # the process would check its SHA-256
         await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said

@@ -18,7 +18,7 @@ from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.design import benchmarks
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
-from tui_transformer.lab.work import subprocesses
+from tui_transformer.lab.work import async_commands
 from tui_transformer.lab.work.plan import RunCost
 from tui_transformer.lab.work.study import Study, Variant, find_study, read_study
 from tui_transformer.studio import app as studio
@@ -75,16 +75,16 @@ def started(monkeypatch) -> list[Study]:
     """What was started; nothing is."""
     found: list[Study] = []
 
-    async def start(study: Study, place: subprocesses.LaunchTarget, plan: Estimate | None) -> str:
+    async def start(study: Study, place: async_commands.LaunchTarget, plan: Estimate | None) -> str:
         found.append(study)
         return f"{study.name} runs" + (", as measured" if plan is not None else "")
 
-    async def plan(study: Study, place: subprocesses.LaunchTarget) -> Estimate:
+    async def plan(study: Study, place: async_commands.LaunchTarget) -> Estimate:
         each = {variant.name: RunCost(seconds=100.0) for variant in study.variants}
         known = {"seconds": 450.0, "disk_bytes": 5_000_000, "measured": True, "jobs": 2, "threads": 1}
         return Estimate(prices=each, **known, devices=("cpu",))
 
-    monkeypatch.setattr(subprocesses, "start_study", start)
+    monkeypatch.setattr(async_commands, "start_study", start)
     monkeypatch.setattr(benchmarks, "time_study_steps", plan)
     return found
 
@@ -217,10 +217,10 @@ async def test_only_f5_launches(app: App, started) -> None:
 async def test_a_study_that_cannot_be_started_says_why(launching: App, monkeypatch) -> None:
     app = launching
 
-    async def start(study: Study, place: subprocesses.LaunchTarget, plan: Estimate | None) -> str:
+    async def start(study: Study, place: async_commands.LaunchTarget, plan: Estimate | None) -> str:
         raise InputError("study 'x' was \x1b[31mstarted otherwise")
 
-    monkeypatch.setattr(subprocesses, "start_study", start)
+    monkeypatch.setattr(async_commands, "start_study", start)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -314,13 +314,13 @@ async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing
     app = launching
     timed = asyncio.Event()
 
-    async def start(study: Study, place: subprocesses.LaunchTarget, plan: Estimate | None) -> str:
+    async def start(study: Study, place: async_commands.LaunchTarget, plan: Estimate | None) -> str:
         await timed.wait()
         if fails:
             raise InputError("out of memory")
         return f"{study.name} runs"
 
-    monkeypatch.setattr(subprocesses, "start_study", start)
+    monkeypatch.setattr(async_commands, "start_study", start)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -343,7 +343,7 @@ async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing
 
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
-    async def plan(study: Study, place: subprocesses.LaunchTarget) -> Estimate:
+    async def plan(study: Study, place: async_commands.LaunchTarget) -> Estimate:
         if len(study.seeds) == 5:
             raise InputError("corpus is not here")
         await asyncio.sleep(60)

@@ -10,7 +10,7 @@ from engine.config.schema import RunConfig
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
 from tui_transformer.lab.play.writers import WriterCache
-from tui_transformer.lab.work.launch import TrainingThread, create_queued_run
+from tui_transformer.lab.work.processes import TrainingThread, create_queued_run
 from tui_transformer.studio.playground.column import stream_batches
 from tui_transformer.studio.shared.engine_thread import run_in_engine_thread
 

@@ -24,8 +24,8 @@ from tests.engine.training.test_resume import StopAt, outcome
 from tests.paused import assert_stays_paused
 from tests.tui_transformer.host import HOSTED, NOISE, run_host
 from tests.waiting import PATIENCE, wait_for
-from tui_transformer.lab.work import launch, line, queue
-from tui_transformer.lab.work.launch import TrainingThread, await_start, create_queued_run, spawn
+from tui_transformer.lab.work import device_queue, processes, queue_runner
+from tui_transformer.lab.work.processes import TrainingThread, await_start, create_queued_run, spawn
 
 LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
@@ -90,7 +90,7 @@ def test_a_slow_start_is_waited_for_while_its_process_lives(tmp_path, monkeypatc
 
     process = SimpleNamespace(pid=7, poll=lambda: 1 if dies and next(looks, 90_000) >= 90_000 else None)
     reader = SimpleNamespace(name="run", path=tmp_path, status=status)
-    monkeypatch.setattr(launch, "time", SimpleNamespace(sleep=look))
+    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=look))
     with pytest.raises(InputError, match="did not start: rank 1: no memory left") if dies else nullcontext():
         await_start(reader, process, 0)
     assert next(looks, None) is None or dies
@@ -100,12 +100,12 @@ def test_a_slow_start_is_waited_for_while_its_process_lives(tmp_path, monkeypatc
 def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> None:
     words = ["sleep", "60"]
     waiting = lambda log, *_, **__: subprocess.Popen(words, start_new_session=True)
-    monkeypatch.setattr(launch, "NICENESS", 10)
-    monkeypatch.setattr(launch, "start_detached", waiting)
+    monkeypatch.setattr(processes, "NICENESS", 10)
+    monkeypatch.setattr(processes, "start_detached", waiting)
     process = spawn("begin", tmp_path, device="cpu")
     try:
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == launch.NICENESS
-        assert Path(f"/proc/{process.pid}/autogroup").read_text().split()[1:] == ["nice", str(launch.NICENESS)]
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == processes.NICENESS
+        assert Path(f"/proc/{process.pid}/autogroup").read_text().split()[1:] == ["nice", str(processes.NICENESS)]
     finally:
         process.kill()
         process.wait()
@@ -147,7 +147,7 @@ def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, und
 def test_where_no_process_can_take_it_the_run_is_interrupted_with_its_checkpoint(
     tmp_path, undisturbed, monkeypatch, broken: str
 ) -> None:
-    monkeypatch.setattr(launch.sys, "executable", broken)
+    monkeypatch.setattr(processes.sys, "executable", broken)
     here = training(tmp_path)
     here.start()
     has_begun(tmp_path / "run")
@@ -279,11 +279,11 @@ def test_detached_from_the_command_line(tmp_path) -> None:
 def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
     bad = HOSTED.model_copy(update={"data": NO_CORPUS})
     for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):
-        run = queue.add_to_device_queue(
+        run = queue_runner.add_to_device_queue(
             config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None
         )
         if i in (1, 4):  # an app that opens, queues some, and closes; then another
-            queue.ensure_runner(run, "cpu")
+            queue_runner.ensure_runner(run, "cpu")
     states = [ended(tmp_path / f"run-{i}").state for i in range(5)]
     assert states == ["finished", "finished", "failed", "finished", "finished"]
     assert "nonexistent" in RunReader(tmp_path / "run-2").status.reason
@@ -300,14 +300,15 @@ def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled
 def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_have_been(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(line, "owner_of", lambda run: run.name[0])
+    monkeypatch.setattr(device_queue, "owner_of", lambda run: run.name[0])
     names = ["a-1", "a-2", "b-1", "b-2", "c-1", "c-2"]
     for name in names:
-        queue.add_to_device_queue(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
+        queue_runner.add_to_device_queue(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
     said: list[str] = []
     steps = lambda: sum(RunReader(tmp_path / name).status.step for name in names)
-    monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=steps, sleep=time.sleep))  # a step takes a second
-    assert queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 6
+    seconds = SimpleNamespace(monotonic=steps, sleep=time.sleep)  # a step takes one
+    monkeypatch.setattr(queue_runner, "time", seconds)
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 6
     assert [ended(tmp_path / name).state for name in names] == ["finished"] * 6
     assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
     assert any("its turn of 1:00 is over" in text for text in said)
@@ -318,16 +319,16 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
     here = training(tmp_path, ENDLESS)
     here.start()
     has_begun(tmp_path / "run")
-    queue.add_to_device_queue(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
-    said, looks, look = list[str](), list[int](), line.DeviceQueue.refresh
+    queue_runner.add_to_device_queue(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
+    said, looks, look = list[str](), list[int](), device_queue.DeviceQueue.refresh
 
-    def counted(self: line.DeviceQueue) -> None:
+    def counted(self: device_queue.DeviceQueue) -> None:
         looks.append(1)
         look(self)
 
-    monkeypatch.setattr(line.DeviceQueue, "refresh", counted)
-    monkeypatch.setattr(queue, "POLL_INTERVAL", 0.02)
-    runner = threading.Thread(target=queue.train_queued, args=(tmp_path, "cpu", said.append))
+    monkeypatch.setattr(device_queue.DeviceQueue, "refresh", counted)
+    monkeypatch.setattr(queue_runner, "POLL_INTERVAL", 0.02)
+    runner = threading.Thread(target=queue_runner.train_queued, args=(tmp_path, "cpu", said.append))
     runner.start()
     wait_for(lambda: len(looks) >= 5, "the queue to look again and again")
     assert said == ["waiting for run, which is using cpu"] and RunReader(tmp_path / "next").state == "queued"
@@ -337,10 +338,10 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
 
 
 def test_two_runners_of_one_device_are_one(tmp_path) -> None:
-    held = queue._lock(tmp_path, "cpu")
+    held = queue_runner._lock(tmp_path, "cpu")
     with held, pytest.raises(InputError, match="another process is already working"):
-        queue.train_queued(tmp_path, "cpu", print)
-    assert queue.train_queued(tmp_path, "cpu", print) == 0
+        queue_runner.train_queued(tmp_path, "cpu", print)
+    assert queue_runner.train_queued(tmp_path, "cpu", print) == 0
 
 
 def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from engine.base.errors import InputError
 from engine.base.language import Message
 from tui_transformer.lab.formatting import parse_duration
-from tui_transformer.lab.work.clusters import run_command
+from tui_transformer.lab.work.launchers import run_command
 
 GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
 ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change

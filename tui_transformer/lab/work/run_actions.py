@@ -15,8 +15,8 @@ from engine.config.schema import RunConfig
 from engine.runs.commands import RunCommand, send
 from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
-from tui_transformer.lab.work import queue
-from tui_transformer.lab.work.launch import TrainingThread, create_queued_run, spawn_and_await_start
+from tui_transformer.lab.work import queue_runner
+from tui_transformer.lab.work.processes import TrainingThread, create_queued_run, spawn_and_await_start
 from tui_transformer.lab.work.record import is_being_run, stop_file
 
 LaunchMode = Literal["thread", "process", "queue"]
@@ -50,7 +50,7 @@ class RunActions:
             self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
             device = self._device()
-            return queue.add_to_device_queue(
+            return queue_runner.add_to_device_queue(
                 config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
             )
         run = create_queued_run(config, runs_dir=self.runs_dir, name=name, command=command)
@@ -61,7 +61,7 @@ class RunActions:
     def start(self, run: Path, how: LaunchMode) -> str:
         """Start a run made by `create`. While it trains in this process: `local_run`; `outcome` says how it ended."""
         if how == "queue":
-            queue.ensure_runner(run, self._device())
+            queue_runner.ensure_runner(run, self._device())
             return tr("{name} is queued; it will start when {device} is free", name=run.name, device=self._device())
         try:
             if how == "thread":
@@ -80,7 +80,7 @@ class RunActions:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(Message("{name}: {state}; there is nothing to resume", name=run.name, state=tr(state)))
-        verb = queue.start_verb(reader) if state == "queued" else "resume"
+        verb = queue_runner.start_verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)

@@ -15,7 +15,7 @@ from tests.tui_transformer.lab.work.fake_cluster import fake_cluster, write_prog
 from tests.tui_transformer.lab.work.tiny import at_work, nothing_left, tiny_study, written
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
-from tui_transformer.lab.work import clusters
+from tui_transformer.lab.work import launchers
 from tui_transformer.lab.work.plan import Plan, RunCost
 from tui_transformer.lab.work.record import CellStatus
 from tui_transformer.lab.work.study import read_started_study
@@ -30,7 +30,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     programs, python = fake_cluster(tmp_path)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(launchers, "PATIENCE", PATIENCE)
     price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
         "tui_transformer.cli.work.ablate.make_plan_in_subprocess",
@@ -141,9 +141,9 @@ def test_a_squeue_that_is_silent_or_fails_means_unknown_and_never_finished(
 
 def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", "exec sleep 3000")
-    monkeypatch.setattr(clusters, "PATIENCE", 0.2)
-    state, why = clusters.job_state_and_reason("7")
-    assert state == clusters.UNKNOWN and "did not answer" in why
+    monkeypatch.setattr(launchers, "PATIENCE", 0.2)
+    state, why = launchers.job_state_and_reason("7")
+    assert state == launchers.UNKNOWN and "did not answer" in why
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
 )
 def test_an_array_lives_while_one_of_its_tasks_does(cluster, monkeypatch, lines, state) -> None:
     monkeypatch.setenv("FAKE_SQUEUE", f"printf '{lines}\\n'; exit")
-    assert clusters.job_state_and_reason("7") == state
+    assert launchers.job_state_and_reason("7") == state
 
 
 def test_each_host_gets_a_worker_that_is_told_how_to_stop(cluster, capsys) -> None:

@@ -20,8 +20,8 @@ from engine.runs.reader import RunReader
 from tests.claim_holders import claim_holders
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.work.queue import queue as queue_command
-from tui_transformer.lab.work import line, queue
-from tui_transformer.lab.work.line import DeviceQueue, QueuedRun, choose_next
+from tui_transformer.lab.work import device_queue, queue_runner
+from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next
 
 
 class Done:
@@ -50,11 +50,11 @@ def begun(monkeypatch) -> list[tuple[str, Path | None]]:
     def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim, for_owner: bool) -> Done:
         if data_dir is not None:
             data_dir.resolve(strict=False)
-        queue.RunWriter.adopt(run).close("finished", "")
+        queue_runner.RunWriter.adopt(run).close("finished", "")
         found.append((run.name, data_dir))
         return Done()
 
-    monkeypatch.setattr(queue, "spawn", spawn)
+    monkeypatch.setattr(queue_runner, "spawn", spawn)
     return found
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_cannot_be_begun_holds_nobody_up(tmp_path, begun) -> None:
     waits(tmp_path, "c", 5)
     waits(tmp_path, "d")
     said: list[str] = []
-    assert queue.train_queued(tmp_path, "cpu", said.append) == 3
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append) == 3
     assert begun == [("c", None), ("d", None)] and not (tmp_path / "victim").exists()
     assert [RunReader(tmp_path / name).state for name in "abcd"] == ["queued", "failed", "finished", "finished"]
     assert any(text.startswith("skipping a: ") and "is a link" in text for text in said)
@@ -78,8 +78,8 @@ def test_a_run_of_a_machine_that_is_gone_holds_the_queue_up_for_a_minute(tmp_pat
     waits(tmp_path, "next")
     clock = [1000.0]
     monkeypatch.setattr("engine.runs.reader.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr(queue.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
-    assert queue.train_queued(tmp_path, "cpu", lambda _: None) == 1
+    monkeypatch.setattr(queue_runner.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    assert queue_runner.train_queued(tmp_path, "cpu", lambda _: None) == 1
     assert begun == [("next", None)] and 1060 <= clock[0] < 1063
 
 
@@ -140,10 +140,10 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lengths: dict[str, float]) -> None:
         self.now, self.left, self.turns, self.stuck = 0.0, lengths, list[Training](), ""
-        monkeypatch.setattr(queue, "spawn", self.spawn)
-        monkeypatch.setattr(line, "owner_of", lambda run: run.name.partition("-")[0])
-        monkeypatch.setattr(queue.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds))
-        monkeypatch.setattr(queue.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(queue_runner, "spawn", self.spawn)
+        monkeypatch.setattr(device_queue, "owner_of", lambda run: run.name.partition("-")[0])
+        monkeypatch.setattr(queue_runner.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds))
+        monkeypatch.setattr(queue_runner.time, "monotonic", lambda: self.now)
 
     def spawn(
         self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim, for_owner: bool
@@ -162,7 +162,7 @@ class Training:
 
     def __init__(self, clock: Clock, verb: str, run: Path, device: str) -> None:
         self.clock, self.verb, self.run, self.took = clock, verb, run, 0.0
-        self.before = line._read_run(run).seconds
+        self.before = device_queue._read_run(run).seconds
         change(run / "environment.json", attempts=[{"attempt": 1}])
         change(run / "status.json", device=device)
 
@@ -204,9 +204,9 @@ def test_the_owner_who_has_used_the_device_least_is_next_whatever_became_of_his_
     change(failed / "status.json", device="cpu")
     bare(tmp_path, "cy-1")
     clock = Clock(monkeypatch, lengths | {"cy-1": 5.0})
-    spent = line._read_run(failed).seconds
+    spent = device_queue._read_run(failed).seconds
     assert 0 < spent < 30
-    assert queue.train_queued(tmp_path, "cpu", lambda _: None) == 7
+    assert queue_runner.train_queued(tmp_path, "cpu", lambda _: None) == 7
     assert [name for _, name, _ in clock.told] == ["ana-1", "ben-1", "cy-1", "ben-2", "ben-3", "ana-2", "ana-3"]
 
 
@@ -215,7 +215,7 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
     for name in lengths:
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, lengths), list[str]()
-    assert queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 3
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0) == 3
     assert clock.told == [
         ("begin", "ana-1", 60.0),
         ("begin", "ben-1", 60.0),
@@ -233,10 +233,10 @@ def test_when_time_is_up_the_run_is_stopped_with_a_checkpoint_and_stays_queued(t
     for name in ("ana-1", "ana-2"):
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
-    assert queue.train_queued(tmp_path, "cpu", said.append, stay=True, time_is_up=lambda: clock.now >= 80.0) == 2
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append, stay=True, time_is_up=lambda: clock.now >= 80.0) == 2
     assert RunReader(tmp_path / "ana-1").state == "finished" and RunReader(tmp_path / "ana-2").state == "queued"
     assert "ana-2: the queue ran out of time; the run resumes at its next turn" in said
-    assert queue.train_queued(tmp_path, "cpu", said.append) == 1
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append) == 1
     assert [turn.verb for turn in clock.turns] == ["begin", "begin", "resume"]
 
 
@@ -245,14 +245,14 @@ def test_a_run_that_never_makes_a_step_leaves_the_queue_after_three_turns(tmp_pa
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
     clock.stuck = "ana-1"
-    queue.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0)
+    queue_runner.train_queued(tmp_path, "cpu", said.append, turn_limit=60.0)
     assert RunReader(tmp_path / "ana-2").state == "finished" and RunReader(tmp_path / "ana-1").state == "interrupted"
     assert "ana-1: it took no step in its last 3 turns" in said
     assert [turn.run.name for turn in clock.turns].count("ana-1") == 3
 
 
 def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(line, "owner_of", lambda run: run.name.partition("-")[0])
+    monkeypatch.setattr(device_queue, "owner_of", lambda run: run.name.partition("-")[0])
     for name in ("ana-1", "ana-2", "ben-1"):
         bare(tmp_path, name)
     waiting = DeviceQueue(tmp_path, "cpu")
@@ -265,7 +265,7 @@ def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch)
     done = record(tmp_path, "cy-0", state="finished", step=100)
     change(done / "status.json", device="cpu")
     waiting.refresh()
-    each = line._read_run(done).seconds_per_step * 1000
+    each = device_queue._read_run(done).seconds_per_step * 1000
     found = [(turn.entry.path.name, turn.wait) for turn in waiting.positions()]
     assert found == [("ana-1", 0.0), ("ben-1", pytest.approx(each)), ("ana-2", pytest.approx(2 * each))]
     change(tmp_path / ".queue-cpu.json", limit=each / 2)  # as its runner writes it
@@ -274,7 +274,7 @@ def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch)
 
 
 def test_the_command_lists_the_turns_of_a_queue(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(line, "owner_of", lambda run: run.name.partition("-")[0])
+    monkeypatch.setattr(device_queue, "owner_of", lambda run: run.name.partition("-")[0])
     live = record(tmp_path, "cy-1", state="running", step=100)
     change(live / "status.json", device="cpu")
     for name in ("ana-1", "ana-2", "ben-1"):
@@ -293,8 +293,8 @@ def test_each_device_has_a_line_of_its_own(tmp_path, monkeypatch) -> None:
     for name, device in (("ana-1", "cuda:0"), ("ana-2", "cuda:1"), ("ben-1", "cuda:0")):
         change(bare(tmp_path, name) / "run.json", queue={"device": device})
     clock = Clock(monkeypatch, dict.fromkeys(("ana-1", "ana-2", "ben-1"), 30.0))
-    assert queue.train_queued(tmp_path, "cuda:1", lambda _: None) == 1
-    assert queue.train_queued(tmp_path, "cuda:0", lambda _: None) == 2
+    assert queue_runner.train_queued(tmp_path, "cuda:1", lambda _: None) == 1
+    assert queue_runner.train_queued(tmp_path, "cuda:0", lambda _: None) == 2
     assert [name for _, name, _ in clock.told] == ["ana-2", "ana-1", "ben-1"]  # what ana used of the other is apart
     waiting = DeviceQueue(tmp_path, "cuda:0")
     waiting.refresh()
@@ -303,9 +303,9 @@ def test_each_device_has_a_line_of_its_own(tmp_path, monkeypatch) -> None:
 
 def test_no_second_runner_is_started_beside_one_that_works(tmp_path, monkeypatch) -> None:
     run = bare(tmp_path, "ana-1")
-    monkeypatch.setattr(queue, "start_detached", lambda *_: pytest.fail("another was started"))
-    with queue._lock(tmp_path, "cpu"):
-        queue.ensure_runner(run, "cpu")
+    monkeypatch.setattr(queue_runner, "start_detached", lambda *_: pytest.fail("another was started"))
+    with queue_runner._lock(tmp_path, "cpu"):
+        queue_runner.ensure_runner(run, "cpu")
 
 
 def test_a_run_that_another_process_has_claimed_is_left_to_it(tmp_path, monkeypatch) -> None:
@@ -313,7 +313,7 @@ def test_a_run_that_another_process_has_claimed_is_left_to_it(tmp_path, monkeypa
         bare(tmp_path, name)
     assert claims.claim(tmp_path, "ana-1") is not None
     clock, said = Clock(monkeypatch, {"ben-1": 5.0}), list[str]()
-    assert queue.train_queued(tmp_path, "cpu", said.append) == 1
+    assert queue_runner.train_queued(tmp_path, "cpu", said.append) == 1
     assert [name for _, name, _ in clock.told] == ["ben-1"] and RunReader(tmp_path / "ana-1").state == "queued"
     assert "ana-1: queued: another process has claimed it" in said
     assert claim_holders(tmp_path).keys() == {"ana-1"}  # what was trained was given back
@@ -338,9 +338,9 @@ def test_a_run_that_may_not_be_read_or_written_is_passed_over_with_one_line(tmp_
             str(tmp_path / "runs" / "dan-1"),
         ) and allowed(path, mode)
 
-    monkeypatch.setattr(line.os, "access", access)
+    monkeypatch.setattr(device_queue.os, "access", access)
     clock, said = Clock(monkeypatch, {"ana-2": 5.0}), list[str]()
-    assert queue.train_queued(tmp_path / "runs", "cpu", said.append) == 1
+    assert queue_runner.train_queued(tmp_path / "runs", "cpu", said.append) == 1
     assert [name for _, name, _ in clock.told] == ["ana-2"]
     assert sorted(said) == [
         "ana-2: finished",

@@ -1,8 +1,8 @@
 import pytest
 
 from engine.base.errors import InputError
-from tui_transformer.lab.work import launch, launches
-from tui_transformer.lab.work.launches import RunActions
+from tui_transformer.lab.work import processes, run_actions
+from tui_transformer.lab.work.run_actions import RunActions
 
 
 class Process:
@@ -11,8 +11,8 @@ class Process:
 
 def test_a_run_is_being_begun_from_when_it_is_made_until_its_process_has_it(tmp_path, tiny, monkeypatch) -> None:
     runs, seen = RunActions(tmp_path, None, "cpu"), []
-    monkeypatch.setattr(launch, "spawn", lambda *words, **options: Process())
-    monkeypatch.setattr(launch, "await_start", lambda *_: seen.append(runs.is_beginning(run)))
+    monkeypatch.setattr(processes, "spawn", lambda *words, **options: Process())
+    monkeypatch.setattr(processes, "await_start", lambda *_: seen.append(runs.is_beginning(run)))
     run = runs.create(tiny(), "process", "tui-transformer run")
     assert runs.is_beginning(run) and not runs.is_beginning(tmp_path / "another")
     runs.start(run, "process")
@@ -29,8 +29,8 @@ def test_a_run_that_could_not_be_begun_is_not_being_begun_and_leaves_nothing_beh
         raise InputError("no process could be started")
 
     runs = RunActions(tmp_path, None, "cpu")
-    monkeypatch.setattr(launch, "spawn", fail)
-    monkeypatch.setattr(launches.TrainingThread, "start", fail)
+    monkeypatch.setattr(processes, "spawn", fail)
+    monkeypatch.setattr(run_actions.TrainingThread, "start", fail)
     run = runs.create(tiny(), how, "tui-transformer run")
     with pytest.raises(InputError):
         runs.start(run, how)

@@ -2,7 +2,7 @@
 
 The runner is a separate process that outlives the app or terminal that queued the runs; if killed, it leaves them
 queued for the next one. It waits while any other run, however started, is on the device, paused or not. A failed run
-does not hold up the rest, nor does one that the runner may not read or write. Whose turn it is: `line.py`.
+does not hold up the rest, nor does one that the runner may not read or write. Whose turn it is: `device_queue.py`.
 """
 
 import math
@@ -27,9 +27,9 @@ from engine.runs.reader import RunReader
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.work.launch import create_queued_run, spawn, start_detached
-from tui_transformer.lab.work.line import DeviceQueue, QueuedRun, choose_next, queue_file
+from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next, queue_file
 from tui_transformer.lab.work.logs import last_log_line
+from tui_transformer.lab.work.processes import create_queued_run, spawn, start_detached
 
 POLL_INTERVAL = 1.0  # seconds between checks for a free device
 MAX_IDLE_TURNS = 3  # turns without a step after which a run leaves the queue
