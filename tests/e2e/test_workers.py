@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from tests.tui_transformer.lab.work.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
-from tui_transformer.lab.work.record import write_study
 from tui_transformer.lab.work.runner import orphaned_processes
+from tui_transformer.lab.work.study import write_study
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs signals and /proc"),

@@ -9,7 +9,7 @@ from engine.base.language import Message
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.analysis.folder import RequestedStudy, RunsFolder, read_study_file, study_files
-from tui_transformer.lab.work.record import SUFFIX
+from tui_transformer.lab.work.study_files import SUFFIX
 
 
 @dataclass(frozen=True)

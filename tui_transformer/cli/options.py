@@ -70,7 +70,8 @@ def run_names(context: typer.Context) -> list[str]:
 
 def study_names(context: typer.Context) -> list[str]:
     """Return the studies started in that folder, and the built-in ones."""
-    from tui_transformer.lab.work.study import shipped_studies, started_studies
+    from tui_transformer.lab.work.study import shipped_studies
+    from tui_transformer.lab.work.study_files import started_studies
 
     with suppress(OSError):
         return [*started_studies(_runs_dir(context)), *shipped_studies()]
@@ -78,7 +79,7 @@ def study_names(context: typer.Context) -> list[str]:
 
 
 def run_and_study_names(context: typer.Context) -> list[str]:
-    from tui_transformer.lab.work.study import started_studies
+    from tui_transformer.lab.work.study_files import started_studies
 
     with suppress(OSError):
         return [*run_names(context), *started_studies(_runs_dir(context))]

@@ -37,8 +37,8 @@ def schema(
 
     from engine.runs.files import write_json
     from engine.runs.records import SCHEMAS
-    from tui_transformer.lab.work.record import SUFFIX
     from tui_transformer.lab.work.study import StudyFileModel
+    from tui_transformer.lab.work.study_files import SUFFIX
 
     known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFileModel}
     if file is not None and file not in known:

@@ -63,30 +63,25 @@ from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.analysis.power import power_sentence, similar_studies_sd
 from tui_transformer.lab.analysis.statistics import detectable_difference
 from tui_transformer.lab.formatting import memory, rough_duration, si_number
-from tui_transformer.lab.work.arguments import StudyArgs
-from tui_transformer.lab.work.launchers import Workers
-from tui_transformer.lab.work.logs import last_log_line
-from tui_transformer.lab.work.plan import Plan, make_plan_in_subprocess, time_steps_and_plan
-from tui_transformer.lab.work.processes import start_detached
-from tui_transformer.lab.work.record import (
+from tui_transformer.lab.work.arguments import StudyArgs, resumed_study
+from tui_transformer.lab.work.cells import (
     ABSENT,
     SKIPPED,
-    THREADS,
     CellStatus,
     cell_folders,
     cell_statuses,
     finished_run_wall_seconds,
-    is_being_run,
-    resumed_study,
-    stop_file,
-    study_file,
-    study_lock,
-    write_study,
 )
+from tui_transformer.lab.work.launchers import Workers
+from tui_transformer.lab.work.logs import last_log_line
+from tui_transformer.lab.work.plan import Plan, make_plan_in_subprocess, time_steps_and_plan
+from tui_transformer.lab.work.processes import start_detached
 from tui_transformer.lab.work.runner import Runner
+from tui_transformer.lab.work.runner_lock import be_only_runner, has_runner
 from tui_transformer.lab.work.study import (
     FEWER,
     LONG_SECONDS,
+    THREADS,
     Change,
     Study,
     StudyCell,
@@ -94,7 +89,9 @@ from tui_transformer.lab.work.study import (
     read_started_study,
     read_study,
     shipped_studies,
+    write_study,
 )
+from tui_transformer.lab.work.study_files import stop_file, study_file, study_lock
 
 PLAN_REQUEST_KEYS = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan
@@ -192,7 +189,12 @@ def ablate(
         count = len(more) if via == "ssh" else workers or 1
         elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere, plan_file)
-    with nullcontext() if dry_run else study_lock(runs_dir, asked.name):
+    busy = tr(
+        "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
+        name=asked.name,
+        runs_dir=runs_dir,
+    )
+    with nullcontext() if dry_run else be_only_runner(study_lock(runs_dir, asked.name), busy):
         with ExitStack() as progress:
             progress.enter_context(show_progress(tr("checking each variant")))
             shown: list[Study] = []
@@ -476,7 +478,7 @@ def _detach(name: str, plan: Plan, options: RunOptions) -> int:
         process = start_detached(log, *words)
     except OSError as error:
         raise process_start_error(error) from None
-    while process.poll() is None and not is_being_run(runs_dir, name):
+    while process.poll() is None and not has_runner(study_lock(runs_dir, name)):
         time.sleep(0.05)
     if process.poll() not in (None, ExitCode.DONE, ExitCode.FAILED):  # these may mean that nothing was left to do
         why = tr(last_log_line(log))

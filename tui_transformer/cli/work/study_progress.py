@@ -16,8 +16,8 @@ from engine.base.errors import comma_separated
 from engine.base.language import Message, tr
 from tui_transformer.cli.output import is_terminal, print_info, print_json, stderr
 from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.work.cells import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.work.plan import Plan
-from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.work.runner import RunnerListener
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells

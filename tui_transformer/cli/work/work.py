@@ -19,10 +19,11 @@ from tui_transformer.cli.output import ExitCode, print_error, print_info, print_
 from tui_transformer.cli.run.run import handle_signals, resolve_device_name
 from tui_transformer.cli.work.queue import queue
 from tui_transformer.cli.work.study_progress import cell_record, start_text, status_text
+from tui_transformer.lab.work.cells import SKIPPED, CellStatus, Verb, cell_folders, cell_statuses
 from tui_transformer.lab.work.deadline import Deadline, seconds_until
-from tui_transformer.lab.work.record import SKIPPED, SUFFIX, CellStatus, Verb, cell_folders, cell_statuses, stop_file
 from tui_transformer.lab.work.runner import Runner, RunnerListener
-from tui_transformer.lab.work.study import read_study, started_studies
+from tui_transformer.lab.work.study import read_study
+from tui_transformer.lab.work.study_files import SUFFIX, started_studies, stop_file
 
 MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
 

@@ -17,7 +17,7 @@ from engine.runs.scan import RunsScan
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import RunEntry, read_entry
 from tui_transformer.lab.records.run_files import READ_FILES
-from tui_transformer.lab.work.record import SUFFIX
+from tui_transformer.lab.work.study_files import SUFFIX
 
 
 class StudyVariant(Record):

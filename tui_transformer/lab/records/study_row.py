@@ -14,8 +14,8 @@ from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.work.launchers import pending_reason
-from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import read_study, stage_chain
+from tui_transformer.lab.work.study_files import SUFFIX
 
 TIMING = Message("timing")
 MIN_SHARE = 0.05  # share of a run after which its time so far says how long it takes

@@ -1,13 +1,12 @@
-"""Build a study from command-line arguments: `--study NAME`, or a preset with `--vary KEY=VALUE,VALUE`.
-
-Several axes make a grid of variants.
+"""The study that command-line arguments ask for: `--study NAME`, or a preset with `--vary KEY=VALUE,VALUE`, where
+several axes make a grid of variants; and how it may differ from the study of that name that was started before.
 """
 
 import itertools
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from typing import Any
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, join_and
 from engine.base.language import Message, tr
-from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key_message
+from engine.config.keys import all_keys, flatten, is_bookkeeping, parse_overrides, parse_value, unknown_key_message
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
-from engine.config.toml import validate
-from tui_transformer.lab.work.study import MOST_RUNS, SEEDS, Study, Variant, base_tables, find_study
+from engine.config.toml import short_repr_or_unset, validate
+from tui_transformer.lab.work.study import MOST_RUNS, SEEDS, THREADS, Study, Variant, base_tables, find_study
 
 MAX_VALUE = 40  # characters of a value in a variant's name
 MOST_SEEDS = 1_000
@@ -95,6 +94,68 @@ class StudyArgs:
         name = self.name if self.name is not None else f"{re.sub('[^A-Za-z0-9._-]+', '-', base)}-{lasts}"
         seeds = SEEDS if self.seeds is None else parse_seeds(self.seeds)  # the default ones may be too many
         return Study(name, base, variants, baseline_of(variants, config), seeds)
+
+
+def resumed_study(asked: Study, before: Study) -> Study:
+    """Return the study to resume: as started, with the seeds added since."""
+    if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
+        asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
+    if not asked.seeds_given:
+        asked = replace(asked, seeds=before.seeds)
+    changed = list(_differences(asked, before))
+    if changed:
+        more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
+        text = Message(
+            "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
+            "--name, or resume the old one",
+            name=asked.name,
+            changed="; ".join(changed[:3]),
+            more=more,
+        )
+        raise InputError(text)
+    return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
+
+
+def _differences(asked: Study, before: Study) -> Iterator[str]:
+    """In words. A variant's description is no difference; its expectation is one."""
+    yield from _difference("base", asked.base, before.base)
+    yield from _difference("baseline", asked.baseline, before.baseline)
+    yield from _difference("primary", asked.primary, before.primary)
+    missing = [seed for seed in before.seeds if seed not in asked.seeds]
+    if missing:
+        yield tr("seed {seed} is left out", seed=missing[0])
+    yield from _setting_differences("", asked.changes, before.changes)
+    stages = [stage.name for stage in asked.stages]
+    yield from _difference(tr("the list of stages"), stages, [stage.name for stage in before.stages])
+    for now, then in zip(asked.stages, before.stages, strict=False):
+        yield from _difference(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
+        yield from _difference(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
+        yield from _setting_differences(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
+    ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        if name not in theirs:
+            yield tr("variant '{name}' is new", name=name)
+            continue
+        if name not in ours:
+            yield tr("variant '{name}' is left out", name=name)
+            continue
+        one, other = ours[name], theirs[name]
+        yield from _difference(tr("variant '{name}': preset", name=name), one.preset, other.preset)
+        yield from _setting_differences(tr("variant '{name}': ", name=name), one.changes, other.changes)
+        yield from _difference(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
+        yield from _difference(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
+
+
+def _setting_differences(where: str, asked: Any, before: Any) -> Iterator[str]:
+    for key in dict.fromkeys([*asked, *before]):
+        if not is_bookkeeping(key):
+            yield from _difference(where + key, asked.get(key), before.get(key))
+
+
+def _difference(what: str, asked: Any, before: Any) -> Iterator[str]:
+    if asked != before:
+        now, then = short_repr_or_unset(asked), short_repr_or_unset(before)
+        yield tr("{what} is {now}, was {before}", what=what, now=now, before=then)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -22,8 +22,8 @@ from engine.base.language import Message, tr
 from engine.base.starter import STARTER_VARIABLE
 from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.plan import Plan
-from tui_transformer.lab.work.record import SUFFIX
 from tui_transformer.lab.work.study import Study
+from tui_transformer.lab.work.study_files import SUFFIX
 
 MOST = 2**26  # bytes of a line
 

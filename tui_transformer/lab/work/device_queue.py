@@ -18,7 +18,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord
 from engine.runs.scan import REST_INTERVAL, RunsScan
 from engine.runs.tail import newest_records, stamp
-from tui_transformer.lab.work.record import finished_run_wall_seconds
+from tui_transformer.lab.work.cells import finished_run_wall_seconds
 
 WRITTEN = (".lock", "log.txt", "metrics.jsonl", "events.jsonl", "samples.jsonl", "checkpoints")  # by whoever trains it
 END = 1 << 16  # bytes at the end of its metrics that hold a record

@@ -19,9 +19,9 @@ from engine.config.schema import RunConfig
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Flag, Number, Raw, Record
+from tui_transformer.lab.work.cells import CellStatus
 from tui_transformer.lab.work.logs import last_line
-from tui_transformer.lab.work.record import THREADS, CellStatus
-from tui_transformer.lab.work.study import Study
+from tui_transformer.lab.work.study import THREADS, Study
 
 if TYPE_CHECKING:
     from engine.tasks.task import Task

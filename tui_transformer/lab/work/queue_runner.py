@@ -14,9 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
-
-from engine.base.errors import InputError, error_message, process_start_error, write_error
+from engine.base.errors import InputError, error_message, process_start_error
 from engine.base.language import Message, tr
 from engine.config.schema import RunConfig
 from engine.runs import claims
@@ -30,6 +28,7 @@ from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next, queue_file
 from tui_transformer.lab.work.logs import last_log_line
 from tui_transformer.lab.work.processes import create_queued_run, spawn, start_detached
+from tui_transformer.lab.work.runner_lock import be_only_runner, has_runner
 
 POLL_INTERVAL = 1.0  # seconds between checks for a free device
 MAX_IDLE_TURNS = 3  # turns without a step after which a run leaves the queue
@@ -49,20 +48,13 @@ def start_verb(reader: RunReader) -> Literal["begin", "resume"]:
     return "resume" if reader.environment.attempts else "begin"
 
 
-def _lock(runs_dir: Path, device: str) -> FileLock:
-    return FileLock(queue_file(runs_dir, device, "lock"), timeout=0)
-
-
 def ensure_runner(queued: Path, device: str) -> None:
     """Start a runner for a queued run in a separate process, unless one is running. Of two started at once, one exits.
 
     Raises InputError if no process can be started.
     """
     folder = queued.parent.resolve()
-    try:
-        with _lock(folder, device):
-            pass
-    except (Timeout, OSError):  # one is running, perhaps another user's
+    if has_runner(queue_file(folder, device, "lock")):
         return
     log = folder / ".queue.log"
     if log.exists() and not os.access(log, os.W_OK):  # of another user
@@ -87,21 +79,15 @@ def train_queued(
 
     After a turn of `turn_limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
     """
-    lock, begun = _lock(runs_dir, device), set[Path]()
+    begun = set[Path]()
+    busy = tr(
+        "another process is already working through the queue for {device} in {runs_dir}",
+        device=device,
+        runs_dir=runs_dir,
+    )
     runner = QueueRunner(runs_dir, device, report, turn_limit, time_is_up)
     while True:
-        try:
-            lock.acquire()
-        except Timeout:
-            text = Message(
-                "another process is already working through the queue for {device} in {runs_dir}",
-                device=device,
-                runs_dir=runs_dir,
-            )
-            raise InputError(text) from None
-        except OSError as error:
-            raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
-        try:
+        with be_only_runner(queue_file(runs_dir, device, "lock"), busy):
             with suppress(OSError):  # only estimates read it
                 write_json(queue_file(runs_dir, device, "json"), {"schema": SCHEMA, "limit": turn_limit})
             while not time_is_up() and (stay or runner.next() is not None):
@@ -112,8 +98,6 @@ def train_queued(
                     begun |= {found.path} if runner.try_to_train(found) else set()
                 elif stay:
                     time.sleep(POLL_INTERVAL)
-        finally:
-            lock.release()
         if time_is_up() or runner.next() is None:  # one may have come while the lock was released
             return len(begun)
 

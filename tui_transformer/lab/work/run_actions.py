@@ -17,7 +17,8 @@ from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.work import queue_runner
 from tui_transformer.lab.work.processes import TrainingThread, create_queued_run, spawn_and_await_start
-from tui_transformer.lab.work.record import is_being_run, stop_file
+from tui_transformer.lab.work.runner_lock import has_runner
+from tui_transformer.lab.work.study_files import stop_file, study_lock
 
 LaunchMode = Literal["thread", "process", "queue"]
 
@@ -132,7 +133,8 @@ class RunActions:
         live = [run for run in runs if RunReader(run).state in LIVE_STATES]
         if command is RunCommand.STOP:
             stop_file(self.runs_dir, name).touch()
-        if command is not RunCommand.STOP or not is_being_run(self.runs_dir, name):  # a runner stops its runs itself
+        # A runner stops its runs itself.
+        if command is not RunCommand.STOP or not has_runner(study_lock(self.runs_dir, name)):
             for run in live:
                 send(run, command)
         if not live and command is not RunCommand.STOP:

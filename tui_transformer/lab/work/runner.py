@@ -27,10 +27,11 @@ from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
+from tui_transformer.lab.work.cells import CellStatus, Verb, cell_status, cell_statuses
 from tui_transformer.lab.work.logs import last_log_line
 from tui_transformer.lab.work.processes import create_queued_run, spawn
-from tui_transformer.lab.work.record import CellStatus, Verb, cell_status, cell_statuses, stop_file, study_file
 from tui_transformer.lab.work.study import StudyCell
+from tui_transformer.lab.work.study_files import stop_file, study_file
 
 POLL_INTERVAL = 0.25  # seconds between polls of running cells
 MAX_KILLS = 3  # times that a run is begun again if its process is killed before it takes the run

@@ -21,16 +21,17 @@ import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine import capabilities
-from engine.base.errors import InputError, did_you_mean, join_or
+from engine.base.errors import InputError, did_you_mean, join_or, write_error
 from engine.base.language import Message, tr
 from engine.config import Tables, presets
 from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key_message
 from engine.config.measures import MEASURES, name_without_band
 from engine.config.schema import RunConfig
 from engine.config.toml import read_toml, short_repr, validate
+from engine.runs.files import write_atomic
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
-from tui_transformer.lab.work.record import SUFFIX, study_file
+from tui_transformer.lab.work.study_files import SUFFIX, started_studies, study_file
 
 SCHEMA = 1
 MOST_RUNS = 10_000  # of one study
@@ -40,6 +41,7 @@ MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (Message("worse"), Message("better"), Message("same"), Message("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.is_compared)
+THREADS = "train.threads"  # sums differ between counts, so every cell has the same
 Change = tuple[Any, Any]  # before, after; None where a key is unset
 
 
@@ -494,8 +496,11 @@ def shipped_studies() -> dict[str, Path]:
     return dict(sorted((path.stem, path) for path in (presets.folder() / "studies").glob("*.toml")))
 
 
-def started_studies(runs_dir: Path) -> dict[str, Path]:
-    return {path.name.removesuffix(SUFFIX): path for path in sorted(runs_dir.glob(f"*{SUFFIX}"))}
+def write_study(study: Study, runs_dir: Path) -> None:
+    try:
+        write_atomic(study_file(runs_dir, study.name), study.to_toml())
+    except OSError as error:
+        raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
 
 
 def read_started_study(runs_dir: Path, name: str) -> Study | None:

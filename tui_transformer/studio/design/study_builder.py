@@ -41,7 +41,8 @@ from tui_transformer.lab.design.study_draft import (
 from tui_transformer.lab.formatting import duration, fit_to_width, memory, rough_duration
 from tui_transformer.lab.work.async_commands import LaunchTarget
 from tui_transformer.lab.work.plan import RunCost
-from tui_transformer.lab.work.study import Study, started_studies
+from tui_transformer.lab.work.study import Study
+from tui_transformer.lab.work.study_files import started_studies
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import PresetChecklist, TomlPage
 from tui_transformer.studio.design.measuring import BackgroundWork

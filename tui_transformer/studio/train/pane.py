@@ -35,9 +35,9 @@ from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.seen import toggle_seen
 from tui_transformer.lab.records.study_row import StudyRow, visible_rows
 from tui_transformer.lab.work.async_commands import LaunchTarget, start_study
-from tui_transformer.lab.work.record import study_file
 from tui_transformer.lab.work.run_actions import RunActions
 from tui_transformer.lab.work.study import read_study
+from tui_transformer.lab.work.study_files import study_file
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, error_text
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList

@@ -30,7 +30,8 @@ from tui_transformer.lab.work import deadline, runner
 from tui_transformer.lab.work.deadline import Deadline, job_seconds_left, seconds_until
 from tui_transformer.lab.work.processes import create_queued_run
 from tui_transformer.lab.work.queue_runner import add_to_device_queue
-from tui_transformer.lab.work.record import stop_file, write_study
+from tui_transformer.lab.work.study import write_study
+from tui_transformer.lab.work.study_files import stop_file
 
 CELLS = tiny_study().cells()
 pytestmark = pytest.mark.usefixtures("module_fork_start")

@@ -9,8 +9,9 @@ import pytest
 from engine.runs.commands import RunCommand, read_commands
 from tests.tui_transformer.recorded import record
 from tui_transformer.lab.records.feed import Feed, FolderSnapshot
-from tui_transformer.lab.work.record import stop_file, study_lock
 from tui_transformer.lab.work.run_actions import RunActions
+from tui_transformer.lab.work.runner_lock import be_only_runner
+from tui_transformer.lab.work.study_files import stop_file, study_lock
 
 STUDY = """base = "demo"
 baseline = "rope"
@@ -85,7 +86,7 @@ def test_a_command_reaches_all_live_runs_of_a_study_and_a_stop_its_runner(root) 
     assert launches.send_study_command("pos", runs, RunCommand.PAUSE) == "1 run"
     assert launches.send_study_command("pos", runs, RunCommand.STOP) == "1 run"
     assert read_commands(root / "pos.rope.s2") == [(1, RunCommand.PAUSE), (2, RunCommand.STOP)]
-    with study_lock(root, "pos"):  # it stops its runs itself, and begins no other
+    with be_only_runner(study_lock(root, "pos"), ""):  # it stops its runs itself, and begins no other
         launches.send_study_command("pos", runs, RunCommand.STOP)
     assert stop_file(root, "pos").exists() and len(read_commands(root / "pos.rope.s2")) == 2
 

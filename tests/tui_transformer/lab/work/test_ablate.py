@@ -32,8 +32,9 @@ from tui_transformer.cli.work import ablate
 from tui_transformer.lab.analysis.statistics import detectable_difference
 from tui_transformer.lab.work.arguments import StudyArgs
 from tui_transformer.lab.work.plan import Plan, RunCost, time_steps_and_plan
-from tui_transformer.lab.work.record import is_being_run
+from tui_transformer.lab.work.runner_lock import has_runner
 from tui_transformer.lab.work.study import read_study
+from tui_transformer.lab.work.study_files import study_lock
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals"),
@@ -61,7 +62,7 @@ def steps(runs: Path) -> int:
 
 def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undisturbed) -> None:
     root, found = undisturbed
-    assert list(found) == NAMES and not is_being_run(root, "tiny") and not at_work(root)
+    assert list(found) == NAMES and not has_runner(study_lock(root, "tiny")) and not at_work(root)
     for variant in ("rope", "alibi"):
         for seed in (1, 2):
             reader = RunReader(root / f"tiny.{variant}.s{seed}")

@@ -16,8 +16,8 @@ from tests.tui_transformer.lab.work.tiny import at_work, nothing_left, tiny_stud
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.work import launchers
+from tui_transformer.lab.work.cells import CellStatus
 from tui_transformer.lab.work.plan import Plan, RunCost
-from tui_transformer.lab.work.record import CellStatus
 from tui_transformer.lab.work.study import read_started_study
 
 ROOT = Path(__file__).parents[4]
@@ -273,7 +273,7 @@ def test_workers_train_with_one_thread_unless_the_study_says_otherwise(cluster) 
 
 def test_only_what_failed_is_left_and_starts_no_worker_unless_it_is_retried(cluster, monkeypatch, capsys) -> None:
     monkeypatch.setattr(
-        "tui_transformer.lab.work.record.cell_status", lambda cell, path, reader=None: CellStatus(cell, path, "failed")
+        "tui_transformer.lab.work.cells.cell_status", lambda cell, path, reader=None: CellStatus(cell, path, "failed")
     )
     assert ablate(cluster, "slurm") == 1
     assert "4 runs failed; --retry-failed" in capsys.readouterr().err and not (cluster.parent / "submitted").exists()

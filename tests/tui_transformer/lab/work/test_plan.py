@@ -7,12 +7,14 @@ from engine.config import presets
 from engine.runs.files import write_json
 from engine.runs.writer import RunWriter
 from tests.tui_transformer.lab.work.tiny import VARIANTS, tiny_study
+from tui_transformer.__main__ import main
 from tui_transformer.cli.work.study_progress import StudyProgress
-from tui_transformer.lab.work import record
-from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds
+from tui_transformer.lab.work.arguments import StudyArgs, parse_seeds, resumed_study
+from tui_transformer.lab.work.cells import ABSENT, TORN, CellStatus, cell_folders, cell_status
 from tui_transformer.lab.work.plan import Plan, RunCost, disk_bytes, evaluation_cost_in_steps, jobs_and_threads
-from tui_transformer.lab.work.record import ABSENT, TORN, CellStatus, cell_folders, cell_status
+from tui_transformer.lab.work.runner_lock import be_only_runner, has_runner
 from tui_transformer.lab.work.study import Variant
+from tui_transformer.lab.work.study_files import study_lock
 
 GIGABYTE = 10**9
 CELLS = tiny_study().cells()
@@ -154,7 +156,7 @@ CHANGED = {
 def test_a_changed_study_under_the_same_name_is_refused_and_says_what_differs(case: str) -> None:
     changes, said = CHANGED[case]
     with pytest.raises(InputError) as error:
-        record.resumed_study(tiny_study(seeds_given=True, **changes), tiny_study())
+        resumed_study(tiny_study(seeds_given=True, **changes), tiny_study())
     assert said in str(error.value) and "--name" in str(error.value)
 
 
@@ -162,19 +164,20 @@ def test_threads_that_the_plan_chose_are_kept_and_seeds_may_be_added() -> None:
     before = tiny_study(changes={**tiny_study().changes, "train.threads": 2})
     without = {key: value for key, value in before.changes.items() if key != "train.threads"}
     asked = tiny_study(changes=without, seeds=(1, 2, 3), description="other words", seeds_given=True)
-    assert record.resumed_study(asked, before) == replace(before, seeds=(1, 2, 3))
-    assert record.resumed_study(replace(asked, seeds_given=False), before) == before
+    assert resumed_study(asked, before) == replace(before, seeds=(1, 2, 3))
+    assert resumed_study(replace(asked, seeds_given=False), before) == before
 
 
-def test_one_runner_at_a_time(tmp_path) -> None:
-    assert not record.is_being_run(tmp_path, "tiny")
-    with record.study_lock(tmp_path, "tiny"):
-        assert record.is_being_run(tmp_path, "tiny")
-        with pytest.raises(InputError, match="is being run by another process"), record.study_lock(tmp_path, "tiny"):
+def test_one_runner_at_a_time(tmp_path, capsys) -> None:
+    lock = study_lock(tmp_path, "tiny")
+    assert not has_runner(lock)
+    with be_only_runner(lock, ""):
+        assert has_runner(lock)
+        words = ["ablate", "--study", "attention", "--name", "tiny", "--runs-dir", str(tmp_path)]
+        assert main(words) == 2 and "is being run by another process" in capsys.readouterr().err
+        with be_only_runner(study_lock(tmp_path, "other"), ""):
             pass
-        with record.study_lock(tmp_path, "other"):
-            pass
-    assert not record.is_being_run(tmp_path, "tiny")
+    assert not has_runner(lock)
 
 
 def made(root, cell, **facts):
@@ -237,5 +240,5 @@ def test_a_run_directory_that_was_killed_half_made_is_made_anew(tmp_path, left: 
 
 def test_a_run_that_a_worker_makes_meanwhile_is_taken_for_its_cell(tmp_path, monkeypatch) -> None:
     path = made(tmp_path, CELLS[0], study=PLACE)
-    monkeypatch.setattr("tui_transformer.lab.work.record.list_runs", lambda runs_dir: [])
+    monkeypatch.setattr("tui_transformer.lab.work.cells.list_runs", lambda runs_dir: [])
     assert cell_folders("tiny", CELLS, tmp_path)[CELLS[0].name] == path

@@ -25,7 +25,9 @@ from tests.paused import assert_stays_paused
 from tests.tui_transformer.host import HOSTED, NOISE, run_host
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.work import device_queue, processes, queue_runner
+from tui_transformer.lab.work.device_queue import queue_file
 from tui_transformer.lab.work.processes import TrainingThread, await_start, create_queued_run, spawn
+from tui_transformer.lab.work.runner_lock import be_only_runner
 
 LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
@@ -338,7 +340,7 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) ->
 
 
 def test_two_runners_of_one_device_are_one(tmp_path) -> None:
-    held = queue_runner._lock(tmp_path, "cpu")
+    held = be_only_runner(queue_file(tmp_path, "cpu", "lock"), "")
     with held, pytest.raises(InputError, match="another process is already working"):
         queue_runner.train_queued(tmp_path, "cpu", print)
     assert queue_runner.train_queued(tmp_path, "cpu", print) == 0

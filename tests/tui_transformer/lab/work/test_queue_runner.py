@@ -21,7 +21,8 @@ from tests.claim_holders import claim_holders
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.work.queue import queue as queue_command
 from tui_transformer.lab.work import device_queue, queue_runner
-from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next
+from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next, queue_file
+from tui_transformer.lab.work.runner_lock import be_only_runner
 
 
 class Done:
@@ -304,7 +305,7 @@ def test_each_device_has_a_line_of_its_own(tmp_path, monkeypatch) -> None:
 def test_no_second_runner_is_started_beside_one_that_works(tmp_path, monkeypatch) -> None:
     run = bare(tmp_path, "ana-1")
     monkeypatch.setattr(queue_runner, "start_detached", lambda *_: pytest.fail("another was started"))
-    with queue_runner._lock(tmp_path, "cpu"):
+    with be_only_runner(queue_file(tmp_path, "cpu", "lock"), ""):
         queue_runner.ensure_runner(run, "cpu")
 
 

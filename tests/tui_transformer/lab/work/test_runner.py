@@ -22,10 +22,11 @@ from engine.runs.reader import RunReader
 from tests.claim_holders import claim_holders
 from tests.tui_transformer.lab.work.tiny import tiny_study
 from tui_transformer.lab.work import runner
+from tui_transformer.lab.work.cells import CellStatus, cell_folders
 from tui_transformer.lab.work.processes import create_queued_run
-from tui_transformer.lab.work.record import CellStatus, cell_folders, stop_file
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.study import StudyCell
+from tui_transformer.lab.work.study_files import stop_file
 
 CELLS = tiny_study().cells()
 FIRST = CELLS[0].name

@@ -21,10 +21,10 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
 from tui_transformer.cli.work.study_progress import StudyProgress, status_text
-from tui_transformer.lab.work import record, runner
-from tui_transformer.lab.work.arguments import StudyArgs
+from tui_transformer.lab.work import runner
+from tui_transformer.lab.work.arguments import StudyArgs, resumed_study
+from tui_transformer.lab.work.cells import ABSENT, SKIPPED, CellStatus, cell_folders, cell_statuses
 from tui_transformer.lab.work.plan import Plan, RunCost, time_steps_and_plan
-from tui_transformer.lab.work.record import ABSENT, SKIPPED, CellStatus, cell_folders, cell_statuses
 from tui_transformer.lab.work.study import Stage as StudyStage
 from tui_transformer.lab.work.study import Study, Variant
 
@@ -161,7 +161,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 def test_other_stages_under_the_same_name_are_refused_and_say_what_differs(case: str) -> None:
     changes, said = CHANGED[case]
     with pytest.raises(InputError) as error:
-        record.resumed_study(staged(**changes), staged())
+        resumed_study(staged(**changes), staged())
     assert said in str(error.value)
 
 

@@ -22,7 +22,7 @@ from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.records.badges import BADGES
-from tui_transformer.lab.work.record import stop_file
+from tui_transformer.lab.work.study_files import stop_file
 from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog

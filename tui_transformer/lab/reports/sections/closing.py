@@ -16,7 +16,7 @@ from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, portable_command, shorten_quoted_paths
 from tui_transformer.lab.reports.document import Block, Bullets, Heading, Listing, Paragraph, Table, TableCell
 from tui_transformer.lab.reports.sections.setup import config_of
-from tui_transformer.lab.work.record import SUFFIX
+from tui_transformer.lab.work.study_files import SUFFIX
 
 FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores

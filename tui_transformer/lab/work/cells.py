@@ -1,28 +1,18 @@
-"""A started study: its file beside its runs, `RUNS/NAME.study.toml`, its lock, and its cells' states.
+"""The cells of a started study, as they stand: each state comes from the cell's run directory alone."""
 
-The file fixes what a resumed study runs; a cell's state comes from its run directory alone."""
-
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from filelock import FileLock, Timeout
-
-from engine.base.errors import InputError, write_error
+from engine.base.errors import InputError
 from engine.base.language import Message, tr
-from engine.config.keys import is_bookkeeping
-from engine.config.toml import short_repr_or_unset
-from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 
 if TYPE_CHECKING:  # the studio's first screen needs none of it
-    from tui_transformer.lab.work.study import Study, StudyCell
+    from tui_transformer.lab.work.study import StudyCell
 
-SUFFIX = ".study.toml"
-THREADS = "train.threads"  # sums differ between counts, so every cell has the same
 ABSENT, TORN = "absent", "torn"  # no directory yet; killed before it was complete
 SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
 Verb = Literal["create", "begin", "resume", "anew", "wait", "done", "failed"]
@@ -37,118 +27,6 @@ VERBS: Mapping[str, Verb] = {
     **dict.fromkeys(LIVE_STATES, "wait"),
     **dict.fromkeys(("stopped", "interrupted", "lost"), "resume"),
 }
-
-
-# Its file
-
-
-def study_file(runs_dir: Path, name: str) -> Path:
-    return runs_dir / f"{name}{SUFFIX}"
-
-
-def write_study(study: "Study", runs_dir: Path) -> None:
-    try:
-        write_atomic(study_file(runs_dir, study.name), study.to_toml())
-    except OSError as error:
-        raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
-
-
-@contextmanager
-def study_lock(runs_dir: Path, name: str) -> Iterator[None]:
-    """Lock a study for running its cells; released when this process ends, however it ends."""
-    lock = FileLock(runs_dir / f".{name}.study.lock", timeout=0)
-    try:
-        runs_dir.mkdir(parents=True, exist_ok=True)
-        held = lock.acquire()
-    except Timeout:
-        text = Message(
-            "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
-            name=name,
-            runs_dir=runs_dir,
-        )
-        raise InputError(text) from None
-    except OSError as error:
-        raise write_error(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
-    with held:
-        yield
-
-
-def is_being_run(runs_dir: Path, name: str) -> bool:
-    try:
-        with FileLock(runs_dir / f".{name}.study.lock", timeout=0):
-            return False
-    except (Timeout, OSError):
-        return True
-
-
-def stop_file(runs_dir: Path, name: str) -> Path:
-    """Its existence asks whoever runs the study to stop: on this machine or another one."""
-    return runs_dir / f".{name}.study.stop"
-
-
-def resumed_study(asked: "Study", before: "Study") -> "Study":
-    """Return the study to resume: as started, with the seeds added since."""
-    if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
-        asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
-    if not asked.seeds_given:
-        asked = replace(asked, seeds=before.seeds)
-    changed = list(_differences(asked, before))
-    if changed:
-        more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
-        text = Message(
-            "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
-            "--name, or resume the old one",
-            name=asked.name,
-            changed="; ".join(changed[:3]),
-            more=more,
-        )
-        raise InputError(text)
-    return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
-
-
-def _differences(asked: "Study", before: "Study") -> Iterator[str]:
-    """In words. A variant's description is no difference; its expectation is one."""
-    yield from _difference("base", asked.base, before.base)
-    yield from _difference("baseline", asked.baseline, before.baseline)
-    yield from _difference("primary", asked.primary, before.primary)
-    missing = [seed for seed in before.seeds if seed not in asked.seeds]
-    if missing:
-        yield tr("seed {seed} is left out", seed=missing[0])
-    yield from _setting_differences("", asked.changes, before.changes)
-    stages = [stage.name for stage in asked.stages]
-    yield from _difference(tr("the list of stages"), stages, [stage.name for stage in before.stages])
-    for now, then in zip(asked.stages, before.stages, strict=False):
-        yield from _difference(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
-        yield from _difference(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
-        yield from _setting_differences(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
-    ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
-    for name in [*ours, *(name for name in theirs if name not in ours)]:
-        if name not in theirs:
-            yield tr("variant '{name}' is new", name=name)
-            continue
-        if name not in ours:
-            yield tr("variant '{name}' is left out", name=name)
-            continue
-        one, other = ours[name], theirs[name]
-        yield from _difference(tr("variant '{name}': preset", name=name), one.preset, other.preset)
-        yield from _setting_differences(tr("variant '{name}': ", name=name), one.changes, other.changes)
-        yield from _difference(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
-        yield from _difference(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
-
-
-def _setting_differences(where: str, asked: Any, before: Any) -> Iterator[str]:
-    for key in dict.fromkeys([*asked, *before]):
-        if not is_bookkeeping(key):
-            yield from _difference(where + key, asked.get(key), before.get(key))
-
-
-def _difference(what: str, asked: Any, before: Any) -> Iterator[str]:
-    if asked != before:
-        now, then = short_repr_or_unset(asked), short_repr_or_unset(before)
-        yield tr("{what} is {now}, was {before}", what=what, now=now, before=then)
-
-
-# Its cells
 
 
 @dataclass(frozen=True)
