@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.tui_transformer.lab.work.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
-from tui_transformer.lab.work.runner import orphaned_processes
+from tui_transformer.lab.work.processes import training_processes
 from tui_transformer.lab.work.study import write_study
 
 pytestmark = [
@@ -95,8 +95,8 @@ def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(
         figures = disturb(study, runs, accidents, workers.revive, lambda: (tmp_path / "log.txt").read_text()[-5000:])
     finally:
         workers.end()
-        for pid in orphaned_processes(runs / cell.name for cell in study.cells()).values():
+        for process in training_processes(runs / cell.name for cell in study.cells()).values():
             with suppress(psutil.Error):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(process.pid, signal.SIGKILL)
     equals_the_undisturbed(study, runs, tmp_path / "alone")
     print(f"\n[workers] {figures}")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
@@ -101,15 +101,31 @@ def status_text(standing: CellStatus) -> str:
     return said
 
 
-class ProgressLines(RunnerListener):
-    """Reports when a cell begins or ends, and every half minute: as lines, or as a JSON object per cell."""
+class CellLines(RunnerListener):
+    """Reports when a cell begins or ends: as lines, or as a JSON object per cell."""
 
-    def __init__(self, board: StudyProgress, *, as_json: bool) -> None:
-        self._board, self._as_json, self._said = board, as_json, time.monotonic()
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
 
     def on_begin(self, cell: CellStatus, verb: Verb) -> None:
-        said = tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb))
-        self._tell({**cell_record(cell), "event": verb}, said)
+        self.tell(cell, verb, tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb)))
+
+    def on_end(self, cell: CellStatus) -> None:
+        self.tell(cell, "ended", tr("{name}: {state}", name=cell.cell.name, state=status_text(cell)))
+
+    def tell(self, cell: CellStatus, event: str, text: str) -> None:
+        if self.as_json:
+            print_json({**cell_record(cell), "event": event})
+        else:
+            print_info(text)
+
+
+class ProgressLines(CellLines):
+    """Also reports, every half minute, how far the running cells are."""
+
+    def __init__(self, board: StudyProgress, *, as_json: bool) -> None:
+        super().__init__(as_json=as_json)
+        self._board, self._said = board, time.monotonic()
 
     def on_end(self, cell: CellStatus) -> None:
         self._board.update([cell])
@@ -120,14 +136,14 @@ class ProgressLines(RunnerListener):
             finished=self._board.finished,
             total=self._board.total,
         )
-        self._tell({**cell_record(cell), "event": "ended"}, said)
+        self.tell(cell, "ended", said)
 
     def on_poll(self, going: Sequence[CellStatus]) -> None:
         self._board.update(going)
         if not going or time.monotonic() - self._said < PLAIN_INTERVAL:
             return
         self._said, left = time.monotonic(), self._board.seconds_left
-        if self._as_json:
+        if self.as_json:
             for cell in going:
                 print_json({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
@@ -141,12 +157,6 @@ class ProgressLines(RunnerListener):
                 duration=duration(left),
             )
         )
-
-    def _tell(self, record: Mapping[str, object], text: str) -> None:
-        if self._as_json:
-            print_json(record)
-        else:
-            print_info(text)
 
 
 def cell_record(standing: CellStatus) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import signal
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,17 +14,15 @@ from engine.base.errors import InputError, did_you_mean
 from engine.base.language import Message, tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
-from tui_transformer.cli.output import ExitCode, print_error, print_info, print_json, print_result
+from tui_transformer.cli.output import ExitCode, print_error, print_result
 from tui_transformer.cli.run.run import handle_signals, resolve_device_name
 from tui_transformer.cli.work.queue import queue
-from tui_transformer.cli.work.study_progress import cell_record, start_text, status_text
-from tui_transformer.lab.work.cells import SKIPPED, CellStatus, Verb, cell_folders, cell_statuses
+from tui_transformer.cli.work.study_progress import CellLines
+from tui_transformer.lab.work.cells import SKIPPED, CellStatus, cell_folders, cell_statuses
 from tui_transformer.lab.work.deadline import Deadline, seconds_until
-from tui_transformer.lab.work.runner import Runner, RunnerListener
+from tui_transformer.lab.work.runner import MAX_FAILURES, Runner
 from tui_transformer.lab.work.study import read_study
 from tui_transformer.lab.work.study_files import SUFFIX, started_studies, stop_file
-
-MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
 
 
 @command(25)
@@ -80,12 +77,11 @@ def work(
         return _ended(name, "stopped", before, text, as_json=json)
     if device not in ("auto", "cpu"):
         resolve_device_name(device)
-    shown = WorkerLog(clock, as_json=json)
     runner = Runner(
         name,
         cells,
         paths,
-        shown,
+        WorkerLines(as_json=json),
         runs_dir,
         data_dir,
         (device,),
@@ -93,8 +89,8 @@ def work(
         retry_failed=retry_failed,
         command=current_command_line(),
         is_worker=True,
+        time_is_up=clock.check,
     )
-    shown.runner = runner
     with handle_signals(lambda number: runner.stop()) as heard:
         found = runner.run()
     done, total = sum(one.state == "finished" for one in found), len(found)
@@ -102,12 +98,12 @@ def work(
     if _done(found):
         text = tr("study '{name}' is finished: {so_far}", name=name, so_far=so_far)
         return _ended(name, "finished", found, text, as_json=json)
-    if shown.failures_in_row >= MOST_FAILED:
+    if runner.failures_in_row >= MAX_FAILURES:
         print_error(
             tr(
                 "{n} runs in a row failed here before their first step, so this worker is stopping: something may "
                 "be missing on {host}; --retry-failed retries them",
-                n=shown.failures_in_row,
+                n=runner.failures_in_row,
                 host=socket.gethostname(),
             )
         )
@@ -137,36 +133,6 @@ def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_
     return ExitCode.DONE
 
 
-@dataclass
-class WorkerLog(RunnerListener):
-    """Reports each cell in a line, or as JSON; stops the worker when its time is up."""
-
-    clock: Deadline
-    as_json: bool
-    runner: Runner | None = None
-    failures_in_row: int = 0  # runs in a row, before their first step
-    _own_cells: set[str] = field(default_factory=set)  # cells that this worker has begun
-
-    def on_begin(self, cell: CellStatus, verb: Verb) -> None:
-        self._own_cells.add(cell.cell.name)
-        self._tell(cell, verb, start_text(cell, verb))
-
-    def on_end(self, cell: CellStatus) -> None:
-        if cell.cell.name in self._own_cells:
-            self._tell(cell, "ended", status_text(cell))
-            self.failures_in_row = self.failures_in_row + 1 if cell.state == "failed" and cell.step == 0 else 0
-            if self.failures_in_row >= MOST_FAILED and self.runner is not None:
-                self.runner.stop()
-
+class WorkerLines(CellLines):
     def on_takeover(self, cell: CellStatus) -> None:
-        self._tell(cell, "taken", tr("taken over by another worker"))
-
-    def on_poll(self, going: Sequence[CellStatus]) -> None:
-        if self.clock.check() and self.runner is not None:
-            self.runner.stop()
-
-    def _tell(self, cell: CellStatus, event: str, text: str) -> None:
-        if self.as_json:
-            print_json({**cell_record(cell), "event": event})
-        else:
-            print_info(tr("{name}: {state}", name=cell.cell.name, state=text))
+        self.tell(cell, "taken", tr("{name}: {state}", name=cell.cell.name, state=tr("taken over by another worker")))

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from engine.runs.lineage import INIT_FROM, find_init_run, portable_init_from
 from engine.runs.names import free_name
 from engine.runs.process import PARENT_VARIABLE, identity
 from engine.runs.reader import RunReader
+from engine.runs.records import Process
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.work.logs import last_log_line, log_to
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from engine.runs.control import Outcome
 
 POLL_INTERVAL = 0.05  # seconds between polls of a starting run
+VERBS = ("begin", "resume")  # commands that train a run
 NICENESS = 10  # niceness; costs nothing on an idle machine
 
 
@@ -108,6 +111,22 @@ def spawn(
         with suppress(OSError):
             Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS), encoding="ascii")
     return process
+
+
+def training_processes(runs: Iterable[Path]) -> dict[Path, Process]:
+    """Find the processes on this machine that begin or resume these runs, even before the runs record them."""
+    import psutil
+
+    wanted = {str(run.resolve()): run for run in runs}
+    found = {}
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if process.info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        for verb, run in pairwise(process.info["cmdline"] or []):
+            if verb in VERBS and run in wanted:
+                with suppress(psutil.Error):
+                    found[wanted[run]] = identity(process.pid)
+    return found
 
 
 def spawn_and_await_start(

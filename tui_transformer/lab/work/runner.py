@@ -9,10 +9,9 @@ import subprocess
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -25,18 +24,20 @@ from engine.runs.claims import Claim
 from engine.runs.commands import RunCommand, send
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
+from engine.runs.process import is_alive
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.records import Process
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.work.cells import CellStatus, Verb, cell_status, cell_statuses
 from tui_transformer.lab.work.logs import last_log_line
-from tui_transformer.lab.work.processes import create_queued_run, spawn
+from tui_transformer.lab.work.processes import create_queued_run, spawn, training_processes
 from tui_transformer.lab.work.study import StudyCell
 from tui_transformer.lab.work.study_files import stop_file, study_file
 
 POLL_INTERVAL = 0.25  # seconds between polls of running cells
 MAX_KILLS = 3  # times that a run is begun again if its process is killed before it takes the run
 RETRY_INTERVAL = 1.0  # seconds until cells that could not be claimed are tried again
-VERBS = ("begin", "resume")  # of the processes that train cells
+MAX_FAILURES = 3  # cells in a row that fail before their first step, after which a worker blames its machine
 
 
 @dataclass
@@ -44,7 +45,7 @@ class RunningCell:
     status_before: CellStatus  # the cell's state when it began
     device: str  # that it runs on
     process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None if found running
-    pid: int | None = None  # of a process that was found, until its run records it
+    found: Process | None = None  # that trains it, as far as it was found on this machine
     claim: Claim | None = None  # under which this runner has begun it
     _stop_sent: bool = False
 
@@ -62,9 +63,12 @@ class RunningCell:
     def has_ended(self) -> bool:
         if self.process is not None:
             return self.process.poll() is not None
-        if self.pid is not None and _is_training(self.pid, self.status_before.path):
-            return False
-        return self.current_status().state not in LIVE_STATES
+        return self._living_pid is None and self.current_status().state not in LIVE_STATES
+
+    @property
+    def _living_pid(self) -> int | None:
+        """The process that was found, if it is still there."""
+        return self.found.pid if self.found is not None and is_alive(self.found) else None
 
     @property
     def was_killed(self) -> bool:
@@ -78,33 +82,11 @@ class RunningCell:
         self._stop_sent = True
         if self.process is not None:
             self.process.terminate()
-        elif self.pid is not None and _is_training(self.pid, self.status_before.path):
+        elif (pid := self._living_pid) is not None:
             with suppress(psutil.Error):
-                psutil.Process(self.pid).terminate()
+                psutil.Process(pid).terminate()
         elif self.current_status().state in LIVE_STATES:  # on another host: signals do not reach it
             send(self.status_before.path, RunCommand.STOP)
-
-
-def orphaned_processes(paths: Iterable[Path]) -> dict[Path, int]:
-    """Processes on this machine that begin or resume these runs, by run, even before the run records them."""
-    wanted = {str(path.resolve()): path for path in paths}
-    found = {}
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if process.info["status"] == psutil.STATUS_ZOMBIE:
-            continue
-        for verb, run in pairwise(words):
-            if verb in VERBS and run in wanted:
-                found[wanted[run]] = process.pid
-    return found
-
-
-def _is_training(pid: int, path: Path) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and str(path.resolve()) in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 def _needs_no_training(before: CellStatus, now: CellStatus) -> bool:
@@ -120,12 +102,12 @@ class RunnerListener:
         """A process has been started for a cell, or found at work on it."""
 
     def on_end(self, cell: CellStatus) -> None:
-        """A cell's process has ended, and no other is started."""
+        """A cell's process has ended, and no other is started. A worker does not report the cells of others."""
 
     def on_takeover(self, cell: CellStatus) -> None:
         """Another worker has taken a cell over."""
 
-    def on_poll(self, going: Sequence[CellStatus]) -> None:
+    def on_poll(self, running: Sequence[CellStatus]) -> None:
         """Another poll was made; these cells are running."""
 
 
@@ -142,6 +124,9 @@ class Runner:
     retry_failed: bool = False  # retry what failed before
     command: str = ""  # the command line, for run.json
     is_worker: bool = False  # one of several that may come and go: obeys an earlier stop, leaves others their cells
+    time_is_up: Callable[[], bool] = lambda: False  # asked at each poll; it then stops
+    failures_in_row: int = 0  # cells that failed before their first step
+    _begun: set[str] = field(default_factory=set)  # cells that it has begun, or found running
     _running: list[RunningCell] = field(default_factory=list)
     _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -164,15 +149,15 @@ class Runner:
         asked = stop_file(self.runs_dir, self.study)
         if not self.is_worker:
             asked.unlink(missing_ok=True)  # it stopped an earlier runner
-        left = orphaned_processes(self.paths.values())  # what a killed runner left at work is waited for
+        left = training_processes(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
                 status = cell_status(cell, self.paths[cell.name])
-                pid = left.get(status.path)
-                found = pid is not None or (status.verb == "wait" and not self.is_worker)
-                if found and claims.liveness(self.runs_dir, cell.name) == "dead":
-                    self._running.append(RunningCell(status, status.device, pid=pid))
-                    self.listener.on_begin(status, "wait")
+                found = left.get(status.path)
+                is_running = found is not None or (status.verb == "wait" and not self.is_worker)
+                if is_running and claims.liveness(self.runs_dir, cell.name) == "dead":
+                    self._running.append(RunningCell(status, status.device, found=found))
+                    self._report_begin(status, "wait")
                 elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
                     self._waiting.append(status)
             while self._running or (
@@ -184,7 +169,11 @@ class Runner:
                     following = self._claim_next()
                     if following is None:
                         break
-                    self._running.append(self._spawn_or_release_claim(*following))
+                    try:
+                        self._running.append(self._spawn_cell(*following))
+                    except BaseException:
+                        following[1].release()
+                        raise
                 self._stop.wait(POLL_INTERVAL) if not self._stop.is_set() else time.sleep(POLL_INTERVAL)
                 self._poll()
             self._require_folder()
@@ -203,7 +192,7 @@ class Runner:
         """
         if time.monotonic() < self._next_try:
             return None
-        open_ = {status.cell.name for status in (*self._waiting, *(going.status_before for going in self._running))}
+        open_ = {status.cell.name for status in (*self._waiting, *(running.status_before for running in self._running))}
         others, self._left_to_others = True, False
         for before in list(self._waiting):
             name, after = before.cell.name, before.cell.parent_cell
@@ -233,7 +222,7 @@ class Runner:
                 continue
             open_.discard(name)  # nor will what starts from it begin
             found = {status.cell.name: status for status in cell_statuses(self.cells, self.paths)} if waits else {}
-            self.listener.on_end(found.get(name, now))
+            self._report_end(found.get(name, now))
         self._next_try, self._left_to_others = time.monotonic() + RETRY_INTERVAL, others
         return None
 
@@ -258,15 +247,8 @@ class Runner:
             )
             raise MachineFault(text)
 
-    def _spawn_or_release_claim(self, before: CellStatus, claim: Claim) -> RunningCell:
-        try:
-            return self._spawn_cell(before, claim)
-        except BaseException:
-            claim.release()
-            raise
-
     def _spawn_cell(self, before: CellStatus, claim: Claim) -> RunningCell:
-        on = Counter(going.device for going in self._running)
+        on = Counter(running.device for running in self._running)
         device = min(self.devices, key=lambda name: on[name])
         verb: Verb = before.verb
         if verb == "failed":
@@ -295,40 +277,54 @@ class Runner:
             process = spawn(started, before.path, device=device, data_dir=self.data_dir, claim=claim)
         except OSError as error:
             raise process_start_error(error, f"run '{cell.name}': ") from None
-        self.listener.on_begin(before, verb)
+        self._report_begin(before, verb)
         return RunningCell(before, device, process, claim=claim)
 
     def _poll(self) -> None:
-        for going in list(self._running):
+        for running in list(self._running):
             if self._stop.is_set():
-                going.stop()
-            if going.claim is not None:
-                going.claim.beat()
-            if not going.has_ended:
+                running.stop()
+            if running.claim is not None:
+                running.claim.beat()
+            if not running.has_ended:
                 continue
-            self._running.remove(going)
-            now = going.current_status()
-            if going.claim is not None and not going.claim.is_held:  # taken over: somebody believed this one dead
+            self._running.remove(running)
+            now = running.current_status()
+            if running.claim is not None and not running.claim.is_held:  # taken over: somebody believed this one dead
                 self._waiting.append(now)
                 if self._folder_exists:
                     self.listener.on_takeover(now)
                 continue
-            never_took = now.state == "queued" and not going.was_found and not self._stop.is_set()
+            never_took = now.state == "queued" and not running.was_found and not self._stop.is_set()
             # A kill says nothing about the run: the machine may be short of memory, or be given to another job.
-            again = never_took and going.was_killed and self._killed[now.cell.name] < MAX_KILLS
+            again = never_took and running.was_killed and self._killed[now.cell.name] < MAX_KILLS
             self._killed[now.cell.name] += again
             if never_took and not again:
                 with suppress(InputError, OSError):  # unless another process took it meanwhile
                     RunWriter.adopt(now.path).close("failed", last_log_line(now.path / "log.txt"))
-                now = going.current_status()
-            if going.claim is not None:
-                going.claim.release()
+                now = running.current_status()
+            if running.claim is not None:
+                running.claim.release()
                 self._next_try = 0.0
             # A killed run is resumed as long as it makes progress; one that a person stopped stays stopped.
-            killed = now.state == "lost" and now.step > going.status_before.step
-            orphan = going.was_found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
+            killed = now.state == "lost" and now.step > running.status_before.step
+            orphan = running.was_found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
             if (killed or orphan or again) and not self._stop.is_set():
                 self._waiting.appendleft(now)
             else:
-                self.listener.on_end(now)
-        self.listener.on_poll([going.current_status() for going in self._running])
+                self._report_end(now)
+        self.listener.on_poll([running.current_status() for running in self._running])
+        if self.time_is_up():
+            self.stop()
+
+    def _report_begin(self, cell: CellStatus, verb: Verb) -> None:
+        self._begun.add(cell.cell.name)
+        self.listener.on_begin(cell, verb)
+
+    def _report_end(self, cell: CellStatus) -> None:
+        if self.is_worker and cell.cell.name not in self._begun:
+            return
+        self.listener.on_end(cell)
+        self.failures_in_row = self.failures_in_row + 1 if cell.state == "failed" and cell.step == 0 else 0
+        if self.is_worker and self.failures_in_row >= MAX_FAILURES:
+            self.stop()

@@ -14,7 +14,7 @@ from engine.config.keys import flatten
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tui_transformer.lab.work.runner import orphaned_processes
+from tui_transformer.lab.work.processes import training_processes
 from tui_transformer.lab.work.study import Study, Variant
 
 VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))
@@ -65,7 +65,8 @@ def attempts(runs: Path) -> dict[str, tuple[str, int]]:
 
 def at_work(runs: Path) -> dict[Path, int]:
     """Processes that train runs of the folder."""
-    return orphaned_processes(runs / f"tiny.{v.name}.s{seed}" for v in VARIANTS for seed in (1, 2))
+    found = training_processes(runs / f"tiny.{v.name}.s{seed}" for v in VARIANTS for seed in (1, 2))
+    return {path: process.pid for path, process in found.items()}
 
 
 @contextmanager
