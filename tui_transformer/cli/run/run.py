@@ -131,9 +131,9 @@ def run(
         queued = queue_runner.add_to_device_queue(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
-        line = DeviceQueue(runs_dir, device)
-        line.refresh()
-        before = [turn.entry.path for turn in line.positions()].index(queued) + len(line.training)
+        waiting = DeviceQueue(runs_dir, device)
+        waiting.refresh()
+        before = [position.run.path for position in waiting.positions()].index(queued) + len(waiting.training)
         queue_runner.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)

@@ -199,18 +199,18 @@ def ablate(
             progress.enter_context(show_progress(tr("checking each variant")))
             shown: list[Study] = []
 
-            def checked(study: Study, plan: Plan, standings: Sequence[CellStatus]) -> None:
+            def checked(study: Study, plan: Plan, statuses: Sequence[CellStatus]) -> None:
                 progress.close()
                 if not json and shown != [study]:
-                    _show_plan(study, plan, standings, options, again=bool(shown))
+                    _show_plan(study, plan, statuses, options, again=bool(shown))
                 shown[:] = [study]
                 progress.enter_context(show_progress(tr("timing steps of the variants")))
 
-            ready, plan, standings = _make_ready(asked, options, checked)
-        (_print_plan_record if json else _show_cost)(ready, plan, standings, options)
+            ready, plan, statuses = _make_ready(asked, options, checked)
+        (_print_plan_record if json else _show_cost)(ready, plan, statuses, options)
         if elsewhere is not None:
-            left = [standing for standing in standings if standing.verb != "done"]
-            if not retry_failed and all(standing.verb == "failed" for standing in left):
+            left = [status for status in statuses if status.verb != "done"]
+            if not retry_failed and all(status.verb == "failed" for status in left):
                 if left:
                     said = trn(
                         "{n} run failed; --retry-failed retries it",
@@ -224,7 +224,7 @@ def ablate(
             return ExitCode.DONE
         write_study(ready, runs_dir)
         if elsewhere is None and not detach:
-            return _run(ready, plan, standings, options)
+            return _run(ready, plan, statuses, options)
         stop_file(runs_dir, ready.name).unlink(missing_ok=True)  # it stopped earlier workers
     return _detach(ready.name, plan, options) if elsewhere is None else start(elsewhere, as_json=json)
 
@@ -264,17 +264,17 @@ def _make_ready(
     cells = study.cells()
     paths = cell_folders(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
-    standings = cell_statuses(cells, paths)
-    for standing in standings:
-        if standing.state != "finished":
+    statuses = cell_statuses(cells, paths)
+    for status in statuses:
+        if status.state != "finished":
             todo += 1
-        elif seconds := finished_run_wall_seconds(standing.path):
-            took[standing.cell.name_without_seed] = seconds
+        elif seconds := finished_run_wall_seconds(status.path):
+            took[status.cell.name_without_seed] = seconds
     chosen = THREADS in study.changes or any(THREADS in variant.changes for variant in study.variants)
     if options.workers is not None and not chosen:  # what they will be given is unknown: the least
         study, chosen = replace(study, changes={**study.changes, THREADS: 1}), True
         cells = study.cells()
-        standings = cell_statuses(cells, paths)
+        statuses = cell_statuses(cells, paths)
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
@@ -286,20 +286,20 @@ def _make_ready(
         took=took,
         known=_read_plan(options.plan),
         data_dir=options.data_dir,
-        checked=lambda plan: checked(study, plan, standings),
+        checked=lambda plan: checked(study, plan, statuses),
     )
     if options.workers is not None:
         plan = plan.model_copy(update={"devices": (options.workers.via,), "jobs": options.workers.count})
-    if before is None and not study.seeds_given and plan.seconds_for(standings) > LONG_SECONDS:
+    if before is None and not study.seeds_given and plan.seconds_for(statuses) > LONG_SECONDS:
         warn(tr("{n} seeds would take over an hour; --seeds {n} trains them anyway", n=len(study.seeds)))
         study = replace(study, seeds=FEWER)
-        standings = [standing for standing in standings if standing.cell.seed in FEWER]
-    checked(study, plan, standings)
+        statuses = [status for status in statuses if status.cell.seed in FEWER]
+    checked(study, plan, statuses)
     if not chosen:
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
-        kept = {standing.cell.name for standing in standings}
-        standings = [one for one in cell_statuses(study.cells(), paths) if one.cell.name in kept]
-    return study, plan, standings
+        kept = {status.cell.name for status in statuses}
+        statuses = [one for one in cell_statuses(study.cells(), paths) if one.cell.name in kept]
+    return study, plan, statuses
 
 
 def _read_plan(file: Path | None) -> Plan:
@@ -310,9 +310,9 @@ def _read_plan(file: Path | None) -> Plan:
         return Plan()
 
 
-def _print_plan_record(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
-    todo = [standing for standing in standings if standing.state != "finished"]
-    first, baseline = _first_cells(study, standings)
+def _print_plan_record(study: Study, plan: Plan, statuses: Sequence[CellStatus], options: RunOptions) -> None:
+    todo = [status for status in statuses if status.state != "finished"]
+    first, baseline = _first_cells(study, statuses)
     primary, power = _primary_and_power(study, baseline, options)
     size = len(study.seeds), len(study.variants)
     record = {
@@ -324,22 +324,22 @@ def _print_plan_record(study: Study, plan: Plan, standings: Sequence[CellStatus]
         "seeds": list(study.seeds),
         "detectable_sd": detectable_difference(*size) if size[0] > 1 else None,
         "power": power,
-        "runs": len(standings),
+        "runs": len(statuses),
         "to_run": len(todo),
         "seconds": plan.seconds_for(todo),
         "disk_bytes": plan.disk_for(todo),
         "changes": {name: _changed(baseline, cell) for (name, stage), cell in first.items() if not stage},
         "stages": [stage.name for stage in study.stages],
         "expect": {variant.name: dict(variant.expect) for variant in study.variants},
-        "cells": [cell_record(standing) for standing in standings],
+        "cells": [cell_record(status) for status in statuses],
         **plan.dump(),
     }
     print_json(record)
 
 
-def _first_cells(study: Study, standings: Sequence[CellStatus]) -> tuple[dict[tuple[str, str], StudyCell], StudyCell]:
+def _first_cells(study: Study, statuses: Sequence[CellStatus]) -> tuple[dict[tuple[str, str], StudyCell], StudyCell]:
     """Return the cells of the first seed, by variant and stage, and the baseline's."""
-    cells = (standing.cell for standing in standings)
+    cells = (status.cell for status in statuses)
     first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
     return first, first[study.baseline, ""]
 
@@ -351,12 +351,12 @@ def _primary_and_power(study: Study, baseline: StudyCell, options: RunOptions) -
     return primary, power_sentence(len(study.seeds), len(study.variants), sd)
 
 
-def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions, *, again: bool) -> None:
+def _show_plan(study: Study, plan: Plan, statuses: Sequence[CellStatus], options: RunOptions, *, again: bool) -> None:
     """Print how many runs there are and what they can show; unless `again`, also the variants, with warnings."""
-    first, baseline = _first_cells(study, standings)
+    first, baseline = _first_cells(study, statuses)
     primary, power = _primary_and_power(study, baseline, options)
-    todo = sum(standing.state != "finished" for standing in standings)
-    done = tr(", {n} of them finished", n=len(standings) - todo) if todo < len(standings) else ""
+    todo = sum(status.state != "finished" for status in statuses)
+    done = tr(", {n} of them finished", n=len(statuses) - todo) if todo < len(statuses) else ""
     n = len(study.seeds)
     seeds = comma_separated(map(str, study.seeds)) if n <= MOST_SHOWN else tr("{n} in total", n=n)
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
@@ -369,7 +369,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
             n=trn("{n} seed", "{n} seeds", len(study.seeds)),
             seeds=seeds,
             stages=stages,
-            runs=trn("{n} run", "{n} runs", len(standings)),
+            runs=trn("{n} run", "{n} runs", len(statuses)),
             done=done,
         ),
         flush=True,
@@ -397,10 +397,10 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         warn(text)
 
 
-def _show_cost(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+def _show_cost(study: Study, plan: Plan, statuses: Sequence[CellStatus], options: RunOptions) -> None:
     """Print how long a run of each variant takes, and what is left to run."""
     alike: dict[tuple[str, float], list[str]] = {}  # a row for each time that was measured
-    for cell in _first_cells(study, standings)[0].values():
+    for cell in _first_cells(study, statuses)[0].values():
         price = plan.prices[cell.name_without_seed]
         key = f"≈ {rough_duration(price.seconds)}", price.seconds if price.measured else 0.0
         alike.setdefault(key, []).append(clean_line(cell.name_without_seed))
@@ -409,7 +409,7 @@ def _show_cost(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         some = names if len(names) <= MOST_SHOWN else [names[0], "…", names[-1]]
         rows.append((about, comma_separated(some)))
     print_columns(rows)
-    todo = [standing for standing in standings if standing.state != "finished"]
+    todo = [status for status in statuses if status.state != "finished"]
     if not todo:
         return
     disk = plan.disk_for(todo)
@@ -517,8 +517,8 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
     with progress_listener(StudyProgress(plan, before), as_json=options.as_json) as shown:
         runner = Runner(
             study.name,
-            [standing.cell for standing in before],
-            {standing.cell.name: standing.path for standing in before},
+            [status.cell for status in before],
+            {status.cell.name: status.path for status in before},
             shown,
             options.runs_dir,
             options.data_dir,
@@ -528,13 +528,13 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             command=current_command_line(),
         )
         with handle_signals(lambda number: runner.stop()) as heard:
-            standings = runner.run()
-    undone = [standing for standing in standings if standing.state != "finished"]
-    failed = [standing for standing in undone if standing.state in ("failed", SKIPPED)]
-    done = len(standings) - len(undone)
+            statuses = runner.run()
+    undone = [status for status in statuses if status.state != "finished"]
+    failed = [status for status in undone if status.state in ("failed", SKIPPED)]
+    done = len(statuses) - len(undone)
     if options.as_json:
         state = "finished" if not undone else "interrupted" if heard else "unfinished"
-        counts = {"runs": len(standings), "finished": done, "failed": len(failed)}
+        counts = {"runs": len(statuses), "finished": done, "failed": len(failed)}
         print_json({"kind": "study", "name": study.name, "state": state, **counts})
     if heard:
         words: list[str | Path] = ["ablate", "--study", study_file(options.runs_dir, study.name)]
@@ -545,23 +545,24 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
                 "{signal}: {done} of {total} runs are done; to continue, run the same command again, or {again}",
                 signal=signal.Signals(heard[0]).name,
                 done=done,
-                total=len(standings),
+                total=len(statuses),
                 again=again,
             )
         )
         return 128 + heard[0]
-    for standing in undone:
+    for status in undone:
         more = ""  # why a run is not done, if it does not say
-        if not standing.reason and standing.state != "stopped":
-            gone = standing.state == ABSENT
-            more = "; " + (tr("its folder is gone") if gone else tr(last_log_line(standing.path / "log.txt")))
-        name, status = standing.cell.name, status_text(standing)
-        print_error(tr("run '{name}': {standing}{more}", name=name, standing=status, more=more))
+        if not status.reason and status.state != "stopped":
+            gone = status.state == ABSENT
+            more = "; " + (tr("its folder is gone") if gone else tr(last_log_line(status.path / "log.txt")))
+        print_error(
+            tr("run '{name}': {standing}{more}", name=status.cell.name, standing=status_text(status), more=more)
+        )
     if failed and options.failed != "skip":
         print_info(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
-        entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
+        entries = [read_entry(status.path) for status in statuses if status.state not in (ABSENT, SKIPPED)]
         file = read_study_file(study_file(options.runs_dir, study.name))
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         sys.stdout.write(study_text(entries, file, width=width) + "\n")
@@ -570,7 +571,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             tr(
                 "{done} of {total} runs done; to compare them: {command}",
                 done=done,
-                total=len(standings),
+                total=len(statuses),
                 command=table,
             )
         )

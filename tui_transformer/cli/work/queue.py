@@ -73,18 +73,18 @@ HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
 
 
 def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
-    line = DeviceQueue(runs_dir, device)
-    line.refresh()
-    used, rows = line.seconds_by_owner, [HEAD]
-    turns = [*(QueuePosition(entry, 0, 0.0) for entry in line.training), *line.positions()]
-    for entry, place, wait_ in turns:
-        seconds = used.get(entry.owner, 0.0)
-        record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
+    waiting = DeviceQueue(runs_dir, device)
+    waiting.refresh()
+    used, rows = waiting.seconds_by_owner, [HEAD]
+    positions = [*(QueuePosition(run, 0, 0.0) for run in waiting.training), *waiting.positions()]
+    for run, place, wait in positions:
+        seconds = used.get(run.owner, 0.0)
+        record = {"kind": "turn", "run": run.path.name, "owner": run.owner, "device": device, "state": run.state}
         if as_json:
-            print_json({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
-        starts = tr("unknown") if wait_ is None else rough_duration(wait_) if wait_ else "–"
-        starts = starts if place else tr(entry.state)
-        rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
+            print_json({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait})
+        starts = tr("unknown") if wait is None else rough_duration(wait) if wait else "–"
+        starts = starts if place else tr(run.state)
+        rows.append((str(place) if place else "", run.path.name, run.owner, duration(seconds), starts))
     if not as_json and len(rows) > 1:
         print_columns(rows)
     elif not as_json:

@@ -28,20 +28,18 @@ WARM_UP = 10.0  # seconds observed before the measured pace counts
 class StudyProgress:
     """What is known about all cells, and the time left according to that."""
 
-    def __init__(
-        self, plan: Plan, standings: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, plan: Plan, statuses: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic) -> None:
         self.plan, self._clock = plan, clock
-        self._cells = {standing.cell.name: standing for standing in standings}
-        self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
+        self._cells = {status.cell.name: status for status in statuses}
+        self._left_out = {name for name, status in self._cells.items() if status.verb in ("done", "failed")}
         self._began, self._before = clock(), self._seconds_of_work_done(self._left_out)
 
-    def update(self, standings: Sequence[CellStatus]) -> None:
-        self._cells |= {standing.cell.name: standing for standing in standings}
+    def update(self, statuses: Sequence[CellStatus]) -> None:
+        self._cells |= {status.cell.name: status for status in statuses}
 
     @property
     def finished(self) -> int:
-        return sum(standing.state == "finished" for standing in self._cells.values())
+        return sum(status.state == "finished" for status in self._cells.values())
 
     @property
     def total(self) -> int:
@@ -49,22 +47,22 @@ class StudyProgress:
 
     def _seconds_of_work_done(self, left_out: Container[str]) -> float:
         """The estimated seconds of work the other cells have done."""
-        todo = (standing for name, standing in self._cells.items() if name not in left_out)
-        return sum(self.plan.prices[standing.cell.name_without_seed].seconds * standing.share for standing in todo)
+        todo = (status for name, status in self._cells.items() if name not in left_out)
+        return sum(self.plan.prices[status.cell.name_without_seed].seconds * status.share for status in todo)
 
     @property
     def share(self) -> float:
         """The share of all cells' work done, 0 to 1."""
-        whole = sum(self.plan.prices[standing.cell.name_without_seed].seconds for standing in self._cells.values())
+        whole = sum(self.plan.prices[status.cell.name_without_seed].seconds for status in self._cells.values())
         return self._seconds_of_work_done(()) / whole if whole else 1.0
 
     @property
     def seconds_left(self) -> float:
         """Seconds until all is done: as planned, then at the measured pace."""
         open_ = [
-            standing
-            for name, standing in self._cells.items()
-            if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
+            status
+            for name, status in self._cells.items()
+            if name not in self._left_out and status.state not in ("finished", "failed", "stopped", SKIPPED)
         ]
         planned = self.plan.seconds_for(open_)
         passed, went = self._clock() - self._began, self._seconds_of_work_done(self._left_out) - self._before
@@ -73,21 +71,21 @@ class StudyProgress:
         return planned * passed * self.plan.jobs / went
 
 
-def start_text(standing: CellStatus, verb: Verb) -> str:
+def start_text(status: CellStatus, verb: Verb) -> str:
     texts = {
-        "resume": tr("resumes at step {step:,}", step=standing.step),
+        "resume": tr("resumes at step {step:,}", step=status.step),
         "wait": tr("is already running"),
         "anew": tr("starts over"),
     }
     return texts.get(verb, tr("begins"))
 
 
-def status_text(standing: CellStatus) -> str:
-    where = tr("step {step:,} of {steps:,}", step=standing.step, steps=standing.steps)
-    loss = tr(", validation loss {loss:.4f}", loss=standing.loss) if standing.loss is not None else ""
+def status_text(status: CellStatus) -> str:
+    where = tr("step {step:,} of {steps:,}", step=status.step, steps=status.steps)
+    loss = tr(", validation loss {loss:.4f}", loss=status.loss) if status.loss is not None else ""
     texts = {
         "finished": tr("finished{loss}", loss=loss),
-        "failed": tr("failed at step {step:,}", step=standing.step),
+        "failed": tr("failed at step {step:,}", step=status.step),
         "queued": tr("waiting to start"),
         "lost": tr("process disappeared at {where}", where=where),
         "stopped": tr("stopped at {where}", where=where),
@@ -95,9 +93,9 @@ def status_text(standing: CellStatus) -> str:
         SKIPPED: tr("skipped"),
         ABSENT: tr("not started"),
     }
-    said = texts.get(standing.state, tr("{state} at {where}", state=tr(standing.state), where=where))
-    if standing.reason and standing.state in ("failed", SKIPPED, ABSENT):
-        return tr("{state}: {why}", state=said, why=tr(standing.reason))
+    said = texts.get(status.state, tr("{state} at {where}", state=tr(status.state), where=where))
+    if status.reason and status.state in ("failed", SKIPPED, ABSENT):
+        return tr("{state}: {why}", state=said, why=tr(status.reason))
     return said
 
 
@@ -138,16 +136,16 @@ class ProgressLines(CellLines):
         )
         self.tell(cell, "ended", said)
 
-    def on_poll(self, going: Sequence[CellStatus]) -> None:
-        self._board.update(going)
-        if not going or time.monotonic() - self._said < PLAIN_INTERVAL:
+    def on_poll(self, running: Sequence[CellStatus]) -> None:
+        self._board.update(running)
+        if not running or time.monotonic() - self._said < PLAIN_INTERVAL:
             return
         self._said, left = time.monotonic(), self._board.seconds_left
         if self.as_json:
-            for cell in going:
+            for cell in running:
                 print_json({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
-        at_work = comma_separated(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
+        at_work = comma_separated(f"{cell.cell.name} {cell.share:.0%}" for cell in running)
         print_info(
             tr(
                 "{finished} of {total} done; {running}; {duration} left",
@@ -159,21 +157,21 @@ class ProgressLines(CellLines):
         )
 
 
-def cell_record(standing: CellStatus) -> dict[str, object]:
-    cell = standing.cell
+def cell_record(status: CellStatus) -> dict[str, object]:
+    cell = status.cell
     return {
         "kind": "cell",
         "name": cell.name,
         "variant": cell.variant,
         "seed": cell.seed,
-        "path": str(standing.path),
+        "path": str(status.path),
         **({"stage": cell.stage, "after": cell.parent_cell} if cell.stage or cell.parent_cell else {}),
-        "state": standing.state,
-        "step": standing.step,
-        "steps": standing.steps,
-        "loss": standing.loss,
-        "reason": standing.reason,
-        "device": standing.device,
+        "state": status.state,
+        "step": status.step,
+        "steps": status.steps,
+        "loss": status.loss,
+        "reason": status.reason,
+        "device": status.device,
     }
 
 
@@ -193,12 +191,12 @@ class ProgressBars(RunnerListener):
         said = tr("{name}: {state}", name=cell.cell.name, state=status_text(cell))
         self._live.console.print(Text(clean_line(said)))
 
-    def on_poll(self, going: Sequence[CellStatus]) -> None:
-        self._board.update(going)
-        self._live.update(progress_table(self._board, going) if going else Text(""), refresh=True)
+    def on_poll(self, running: Sequence[CellStatus]) -> None:
+        self._board.update(running)
+        self._live.update(progress_table(self._board, running) if running else Text(""), refresh=True)
 
 
-def progress_table(board: StudyProgress, going: Sequence[CellStatus]) -> RenderableType:
+def progress_table(board: StudyProgress, running: Sequence[CellStatus]) -> RenderableType:
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
@@ -212,14 +210,12 @@ def progress_table(board: StudyProgress, going: Sequence[CellStatus]) -> Rendera
         left=left,
     )
     grid.add_row(Text(tr("study"), style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
-    for standing in going:
-        where = tr(
-            "{share:4.0%} · step {step:,} / {steps:,}", share=standing.share, step=standing.step, steps=standing.steps
-        )
+    for status in running:
+        where = tr("{share:4.0%} · step {step:,} / {steps:,}", share=status.share, step=status.step, steps=status.steps)
         grid.add_row(
-            Text(clean_line(standing.cell.name)),
-            ProgressBar(total=max(1, standing.steps), completed=standing.step),
-            Text(where if standing.step else tr(LOADING.get(standing.state, standing.state)), style="dim"),
+            Text(clean_line(status.cell.name)),
+            ProgressBar(total=max(1, status.steps), completed=status.step),
+            Text(where if status.step else tr(LOADING.get(status.state, status.state)), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
     return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to resume"), style="dim"))

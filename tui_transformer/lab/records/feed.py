@@ -55,7 +55,7 @@ class Feed:
         self._runs_dir = runs_dir
         self._followed: dict[Path, RunFollower] = {}
         self._totals, self._waits = RunTotals(), SlurmWaiting()
-        self._lines: dict[str, DeviceQueue] = {}  # of the devices that a chosen run waits for
+        self._queues: dict[str, DeviceQueue] = {}  # of the devices that a chosen run waits for
         self._histories: dict[Path, MetricsHistory] = {}  # of the chosen study's runs
         self._last = FolderSnapshot()
 
@@ -106,12 +106,12 @@ class Feed:
             del self._followed[next(iter(self._followed))]
         if row.state != QUEUED or not row.waits_for:
             return followed.view(now, row)
-        line = self._lines.setdefault(row.waits_for, DeviceQueue(self._runs_dir, row.waits_for))
-        line.refresh(now)
-        turns = line.positions()
-        mine = next((turn for turn in turns if turn.entry.path == chosen), None)
-        ahead = [*line.training, *(turn.entry for turn in turns[: mine.place - 1])] if mine is not None else []
-        return followed.view(now, row, tuple(entry.path.name for entry in ahead), mine.wait if mine else None)
+        queue = self._queues.setdefault(row.waits_for, DeviceQueue(self._runs_dir, row.waits_for))
+        queue.refresh(now)
+        positions = queue.positions()
+        mine = next((one for one in positions if one.run.path == chosen), None)
+        ahead = [*queue.training, *(one.run for one in positions[: mine.place - 1])] if mine is not None else []
+        return followed.view(now, row, tuple(run.path.name for run in ahead), mine.wait if mine else None)
 
 
 def rows_oldest_first(runs_dir: Path) -> tuple[bool, Iterator[RunRow]]:

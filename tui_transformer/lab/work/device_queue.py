@@ -83,7 +83,7 @@ class QueuedRun:
 class QueuePosition(NamedTuple):
     """A queued run's place in the queue, from 1, and the seconds until its turn; None if unknown."""
 
-    entry: QueuedRun
+    run: QueuedRun
     place: int
     wait: float | None
 
@@ -91,9 +91,9 @@ class QueuePosition(NamedTuple):
 def choose_next(waiting: Sequence[QueuedRun], used: Mapping[str, float]) -> QueuedRun | None:
     """The run whose turn is next; `used` are the seconds that the device has been used, by owner."""
     first: dict[str, QueuedRun] = {}
-    for entry in sorted(waiting, key=lambda entry: entry.since):
-        first.setdefault(entry.owner, entry)
-    return min(first.values(), key=lambda entry: used.get(entry.owner, 0.0), default=None)
+    for run in sorted(waiting, key=lambda run: run.since):
+        first.setdefault(run.owner, run)
+    return min(first.values(), key=lambda run: used.get(run.owner, 0.0), default=None)
 
 
 class DeviceQueue:
@@ -114,21 +114,21 @@ class DeviceQueue:
 
     @property
     def waiting(self) -> list[QueuedRun]:
-        return [entry for entry in self._scan.runs if entry.state == "queued" and entry.waits_for == self.device]
+        return [run for run in self._scan.runs if run.state == "queued" and run.waits_for == self.device]
 
     @property
     def training(self) -> list[QueuedRun]:
         """The runs that use the device, the newest first."""
-        live = [entry for entry in self._scan.runs if entry.live and entry.device == self.device]
-        return sorted(live, key=lambda entry: entry.since[1], reverse=True)
+        live = [run for run in self._scan.runs if run.live and run.device == self.device]
+        return sorted(live, key=lambda run: run.since[1], reverse=True)
 
     @property
     def seconds_by_owner(self) -> dict[str, float]:
         """Seconds of training on this device by owner, whatever became of the runs."""
         found: dict[str, float] = {}
-        for entry in self._scan.runs:
-            if entry.device == self.device:
-                found[entry.owner] = found.get(entry.owner, 0.0) + entry.seconds
+        for run in self._scan.runs:
+            if run.device == self.device:
+                found[run.owner] = found.get(run.owner, 0.0) + run.seconds
         return found
 
     @property
@@ -145,46 +145,42 @@ class DeviceQueue:
         """
         left_of, used = self._remaining_estimator(), self.seconds_by_owner
         at_work, limit = self.training, self.turn_limit
-        waiting = {entry.path: entry for entry in self.waiting}
-        left = {entry.path: left_of(entry) for entry in (*waiting.values(), *at_work)}
+        waiting = {run.path: run for run in self.waiting}
+        left = {run.path: left_of(run) for run in (*waiting.values(), *at_work)}
         known, wait, found, whole = True, 0.0, dict[Path, QueuePosition](), len(waiting)
 
-        def taken(entry: QueuedRun) -> float:
+        def taken(run: QueuedRun) -> float:
             nonlocal known
-            rest = left[entry.path]
+            rest = left[run.path]
             known = known and rest is not None
             took = 1.0 if rest is None else rest if limit is None else min(limit, rest)
-            used[entry.owner] = used.get(entry.owner, 0.0) + took
-            left[entry.path] = None if rest is None else rest - took
+            used[run.owner] = used.get(run.owner, 0.0) + took
+            left[run.path] = None if rest is None else rest - took
             return took
 
-        wait = max((taken(entry) for entry in at_work), default=0.0)
+        wait = max((taken(run) for run in at_work), default=0.0)
         for turn in range(MOST_TURNS * whole):
-            if len(found) == whole or (entry := choose_next([*waiting.values()], used)) is None:
+            if len(found) == whole or (run := choose_next([*waiting.values()], used)) is None:
                 break
-            found.setdefault(entry.path, QueuePosition(entry, len(found) + 1, wait if known else None))
-            wait += taken(entry)
-            if left[entry.path]:  # it goes behind its owner's other runs
-                waiting[entry.path] = replace(entry, since=(1 << 63, f"{turn:09d}"))
+            found.setdefault(run.path, QueuePosition(run, len(found) + 1, wait if known else None))
+            wait += taken(run)
+            if left[run.path]:  # it goes behind its owner's other runs
+                waiting[run.path] = replace(run, since=(1 << 63, f"{turn:09d}"))
             else:
-                del waiting[entry.path]
+                del waiting[run.path]
         return list(found.values())
 
     def _remaining_estimator(self) -> Callable[[QueuedRun], float | None]:
         """How to estimate the seconds that a run still needs."""
         paces: dict[str, list[float]] = {}
-        for entry in self._scan.runs:
-            if entry.device == self.device and entry.seconds_per_step is not None:
-                paces.setdefault(entry.preset, []).append(entry.seconds_per_step)
+        for run in self._scan.runs:
+            if run.device == self.device and run.seconds_per_step is not None:
+                paces.setdefault(run.preset, []).append(run.seconds_per_step)
         everything = [pace for found in paces.values() for pace in found]
 
-        def left(entry: QueuedRun) -> float | None:
-            found = (
-                [entry.seconds_per_step]
-                if entry.seconds_per_step is not None
-                else paces.get(entry.preset) or everything
-            )
-            return median(found) * max(0, entry.steps - entry.step) if found else None
+        def left(run: QueuedRun) -> float | None:
+            found = [run.seconds_per_step] if run.seconds_per_step is not None else paces.get(run.preset) or everything
+            return median(found) * max(0, run.steps - run.step) if found else None
 
         return left
 

@@ -55,27 +55,25 @@ class Plan(Record):
     prices: dict[str, RunCost] = Field({})  # by `StudyCell.name_without_seed`
     timed: Flag = True  # if not, `seconds` are still missing where steps have to be timed
 
-    def seconds_for(self, standings: Iterable[CellStatus]) -> float:
+    def seconds_for(self, statuses: Iterable[CellStatus]) -> float:
         """Return the seconds until all these cells are done, `jobs` at a time; later if they wait for a stage."""
         free = [0.0] * self.jobs
-        waiting = [standing for standing in standings if standing.state != "finished"]
-        ends = {standing.cell.name: math.inf for standing in waiting}
+        waiting = [status for status in statuses if status.state != "finished"]
+        ends = {status.cell.name: math.inf for status in waiting}
 
-        def ready(standing: CellStatus) -> float:
-            return ends.get(standing.cell.parent_cell, 0.0)
+        def ready(status: CellStatus) -> float:
+            return ends.get(status.cell.parent_cell, 0.0)
 
         while waiting:
-            at = next((i for i, standing in enumerate(waiting) if ready(standing) <= free[0]), None)
-            standing = waiting.pop(at if at is not None else waiting.index(min(waiting, key=ready)))
-            left = self.prices[standing.cell.name_without_seed].seconds * (1.0 - standing.share)
-            ends[standing.cell.name] = max(free[0], ready(standing)) + left
-            heapq.heapreplace(free, ends[standing.cell.name])
+            at = next((i for i, status in enumerate(waiting) if ready(status) <= free[0]), None)
+            status = waiting.pop(at if at is not None else waiting.index(min(waiting, key=ready)))
+            left = self.prices[status.cell.name_without_seed].seconds * (1.0 - status.share)
+            ends[status.cell.name] = max(free[0], ready(status)) + left
+            heapq.heapreplace(free, ends[status.cell.name])
         return max(free)
 
-    def disk_for(self, standings: Iterable[CellStatus]) -> int:
-        return sum(
-            self.prices[standing.cell.name_without_seed].disk for standing in standings if standing.state != "finished"
-        )
+    def disk_for(self, statuses: Iterable[CellStatus]) -> int:
+        return sum(self.prices[status.cell.name_without_seed].disk for status in statuses if status.state != "finished")
 
 
 def disk_bytes(config: RunConfig, parameters: int) -> int:

@@ -38,7 +38,7 @@ GRACE = 120.0  # seconds for a run to save a checkpoint at the end of its turn
 def add_to_device_queue(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
 ) -> Path:
-    """Put a run at the end of its owner's line for a device; see `launch.create_queued_run`."""
+    """Put a run at the end of its owner's queue for a device; see `create_queued_run`."""
     place = QueuePlace(device=device, data_dir=None if data_dir is None else str(data_dir.resolve()))
     return create_queued_run(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
 
@@ -77,7 +77,7 @@ def train_queued(
     """Train the runs queued for a device until none is left, or for ever if told to `stay`; return how many there were.
     When time is up, the run in training is stopped with a checkpoint and goes back to the queue.
 
-    After a turn of `turn_limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
+    After a turn of `turn_limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's queue.
     """
     begun = set[Path]()
     busy = tr(
@@ -112,18 +112,18 @@ class QueueRunner:
         time_is_up: Callable[[], bool],
     ) -> None:
         self.device, self.report, self.limit, self.time_is_up = device, said, limit, time_is_up
-        self._line = DeviceQueue(runs_dir, device)
+        self._queue = DeviceQueue(runs_dir, device)
         self._left: dict[Path, tuple[int, str]] = {}  # runs that stayed queued when tried: their `since` then
         self._idle: dict[Path, int] = {}  # turns in which a run made no step, since its last one
         self._skip_reasons: dict[Path, str] = {}  # why a run is passed over
 
     def next(self) -> QueuedRun | None:
         """The run whose turn it is, of those that can be trained; says once why another one cannot."""
-        self._line.refresh()
-        for path in self._line.unreadable:
+        self._queue.refresh()
+        for path in self._queue.unreadable:
             self._report_skip(path, tr("{path} cannot be read", path=path))
-        waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
-        used = self._line.seconds_by_owner
+        waiting = [run for run in self._queue.waiting if self._left.get(run.path) != run.since]
+        used = self._queue.seconds_by_owner
         while (found := choose_next(waiting, used)) is not None and (obstacle := found.why_untrainable):
             self._report_skip(found.path, obstacle)
             waiting.remove(found)
@@ -138,9 +138,9 @@ class QueueRunner:
         """Wait until the device is free. The turn of a run that an earlier runner began ends too."""
         named, since, stopped = Path(), 0.0, set[Path]()
         while True:
-            self._line.refresh()
-            others = self._line.training
-            for path in stopped - {entry.path for entry in others}:
+            self._queue.refresh()
+            others = self._queue.training
+            for path in stopped - {run.path for run in others}:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
                     self._end_turn(path, "queued", self._turn_over_reason)
@@ -157,21 +157,21 @@ class QueueRunner:
                     send(first.path, RunCommand.STOP)
             time.sleep(POLL_INTERVAL)
 
-    def try_to_train(self, entry: QueuedRun) -> bool:
+    def try_to_train(self, run: QueuedRun) -> bool:
         """Train a run until it ends or its turn does; return whether it was begun."""
-        reader = RunReader(entry.path)
+        reader = RunReader(run.path)
         place = reader.run.queue or QueuePlace()
         how = start_verb(reader)
         said = tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
         self.report(said)
         folder, over, claim = Path(place.data_dir) if place.data_dir else None, False, None
         try:
-            claim = claims.claim(entry.path.parent, entry.path.name)
+            claim = claims.claim(run.path.parent, run.path.name)
             if claim is None:
                 raise InputError(Message("another process has claimed it"))
             process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim, for_owner=True)
             over = _wait_and_terminate_at_limit(
-                process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up
+                process, claim, self.limit, lambda: reader.status.step > run.step, self.time_is_up
             )
             reason = last_log_line(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
@@ -184,7 +184,7 @@ class QueueRunner:
                 text = Message("the queue ran out of time; the run resumes at its next turn")
                 self._end_turn(reader.path, "queued", text)
                 return True
-            idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
+            idle = 0 if reader.status.step > run.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle
             if idle < MAX_IDLE_TURNS:
                 self._end_turn(reader.path, "queued", self._turn_over_reason)
@@ -200,12 +200,12 @@ class QueueRunner:
         self.report(tr("{state}: {why}", state=said, why=tr(reason)) if reader.state == "queued" else said)
         if reader.state != "queued":
             return True
-        self._line.refresh()  # it cannot be written to: it is not tried again as it is
-        self._left |= {one.path: one.since for one in self._line.waiting if one.path == reader.path}
+        self._queue.refresh()  # it cannot be written to: it is not tried again as it is
+        self._left |= {one.path: one.since for one in self._queue.waiting if one.path == reader.path}
         return False
 
     def _end_turn(self, path: Path, state: str, reason: str) -> None:
-        """Put a run whose turn is over at the end of its owner's line, or out of it."""
+        """Put a run whose turn is over at the end of its owner's queue, or out of it."""
         try:
             writer = RunWriter(path, launch="process")
             writer.current_status = RunReader(path).status

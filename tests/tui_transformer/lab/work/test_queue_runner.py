@@ -258,7 +258,7 @@ def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch)
         bare(tmp_path, name)
     waiting = DeviceQueue(tmp_path, "cpu")
     waiting.refresh()
-    assert [(turn.entry.path.name, turn.place, turn.wait) for turn in waiting.positions()] == [
+    assert [(turn.run.path.name, turn.place, turn.wait) for turn in waiting.positions()] == [
         ("ana-1", 1, 0.0),
         ("ben-1", 2, None),  # no run has shown yet how long one takes
         ("ana-2", 3, None),
@@ -267,10 +267,10 @@ def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch)
     change(done / "status.json", device="cpu")
     waiting.refresh()
     each = device_queue._read_run(done).seconds_per_step * 1000
-    found = [(turn.entry.path.name, turn.wait) for turn in waiting.positions()]
+    found = [(turn.run.path.name, turn.wait) for turn in waiting.positions()]
     assert found == [("ana-1", 0.0), ("ben-1", pytest.approx(each)), ("ana-2", pytest.approx(2 * each))]
     change(tmp_path / ".queue-cpu.json", limit=each / 2)  # as its runner writes it
-    limited = [(turn.entry.path.name, turn.wait) for turn in waiting.positions()]
+    limited = [(turn.run.path.name, turn.wait) for turn in waiting.positions()]
     assert limited == [("ana-1", 0.0), ("ben-1", pytest.approx(each / 2)), ("ana-2", pytest.approx(each))]
 
 
