@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rich.text import Text
 from textual import work
@@ -22,7 +22,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input
 
 from engine.base.clean import clean_line
-from engine.base.language import language_code, tr, trn
+from engine.base.language import tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import StudyConclusion
@@ -30,7 +30,6 @@ from tui_transformer.lab.analysis.charts.overlay import ChartedRuns
 from tui_transformer.lab.analysis.curves import MOST_CURVES, MetricsReader, SeedRuns, group_seeds
 from tui_transformer.lab.analysis.detail import detail, variant_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, RunEntry
-from tui_transformer.lab.analysis.export import DATA_FORMATS, FORMATS, comparison_table, save, variant_comparison_table
 from tui_transformer.lab.analysis.folder import FolderContents, RunsFolder
 from tui_transformer.lab.analysis.groups import unit_of
 from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
@@ -40,15 +39,14 @@ from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Selection, View, ViewOptions, ViewTable
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.records.seen import toggle_seen, why_cannot_be_acknowledged
-from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.selection import ReportSelection, other_selections, select_runs, select_variants
+from tui_transformer.studio.compare.exports import export_comparison, report
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.compare.splitter import Splitter
-from tui_transformer.studio.shared.dialog import Answer as Choice
-from tui_transformer.studio.shared.dialog import ChoiceDialog, TextDialog, confirm_overwrite, error_text
+from tui_transformer.studio.shared.dialog import TextDialog, error_text
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
 from tui_transformer.studio.shared.messages import PlayRun, notify, show_errors
@@ -65,9 +63,6 @@ SHARE, LEAST_TOP, LEAST_CHARTS = 0.4, 5, 9  # of the pane's lines the upper part
 AROUND_TITLE = 6  # columns of a frame
 FEW = 4  # curves drawn at first where there are more variants than letters
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
-FILE = "comparison"  # of an export, without suffix
-OTHER_RUNS = ("", "")  # an answer: not a kind and a language
-SPOKEN = {"en": tr("in English"), "zh": tr("in Chinese, 中文")}
 
 
 class ComparePane(Vertical, can_focus=True):
@@ -627,42 +622,13 @@ class ComparePane(Vertical, can_focus=True):
 
     @work(exit_on_error=False)
     async def action_export(self) -> None:
-        shown, results = self.shown, self._shown_variants
-        if not shown.rows and not results:
-            notify(self, tr("no runs to export"), "warning")
-            return
-        many = (
-            trn("{n} variant", "{n} variants", len(results)) if results else trn("{n} run", "{n} runs", len(shown.rows))
+        await export_comparison(
+            self,
+            self.shown,
+            self._shown_variants,
+            filtered=self.answer is None,  # an answer has no filter
+            all_settings=self.options.all_settings,
         )
-        answers = [Choice(key, tr("{name}: {what}", name=kind.name, what=kind.what)) for key, kind in FORMATS.items()]
-        words = tr("{count}, in the order and with the filter shown.", count=many)
-        if self.answer is not None:  # which has no filter
-            words = tr("{count}, in the order shown.", count=many)
-        key = await self.app.push_screen_wait(ChoiceDialog(tr("Export the comparison"), answers, words))
-        if key is None:
-            return
-        name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
-        wrong = lambda text: path_problem(text, "file")
-        asked = TextDialog(tr("Write {name} to", name=FORMATS[key].name), name, wrong=wrong)
-        text = await self.app.push_screen_wait(asked)
-        if text is None:
-            return
-        path = Path(text).expanduser()
-        if not await confirm_overwrite(self.app, path, tr("{path} already exists.", path=path)):
-            return
-        everything = self.options.all_settings
-
-        def export() -> None:
-            made = (
-                variant_comparison_table(results, data=key in DATA_FORMATS, all_settings=everything)
-                if results
-                else comparison_table(shown.runs, shown.baseline, all_settings=everything)
-            )
-            save(FORMATS[key].write(made), path)
-
-        with show_errors(self):
-            await asyncio.to_thread(export)
-            notify(self, tr("{count} written to {path}", count=many, path=path.absolute()))
 
     def report_selection(self) -> ReportSelection:
         look, selection = self.scan, self.selection
@@ -685,54 +651,10 @@ class ComparePane(Vertical, can_focus=True):
     @work(exit_on_error=False)
     async def action_report(self) -> None:
         chosen = self.report_selection()
-        if not chosen.entries:
+        if chosen.entries:
+            await report(self, [chosen, *self.other_report_selections(chosen)])
+        else:
             notify(self, tr("no runs to report on: select some first"), "warning")
-            return
-        scopes = [chosen, *self.other_report_selections(chosen)]
-        made = [
-            Choice((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
-            for kind, made in sorted(REPORTS.items())
-            for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != language_code())
-        ]
-        other = [Choice(OTHER_RUNS, tr("Other runs …"))] if len(scopes) > 1 else []
-        covers = tr(
-            "Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce the results."
-        )
-        while True:
-            words = covers + "\n" + tr("Runs: {names}", names=clean_line(chosen.joined_run_names))
-            asked = ChoiceDialog(tr("A report on {name}", name=chosen.coverage_text), [*made, *other], words)
-            key = await self.app.push_screen_wait(asked)
-            if key is None:
-                return
-            if key != OTHER_RUNS:
-                break
-            offered = [
-                Choice(number, one.coverage_text, description=clean_line(one.joined_run_names))
-                for number, one in enumerate(scopes)
-            ]
-            question = ChoiceDialog(tr("Runs in the report"), offered, at=scopes.index(chosen))
-            number = await self.app.push_screen_wait(question)
-            chosen = chosen if number is None else scopes[number]
-        kind, language = key
-        folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
-        wrong = lambda text: path_problem(text, "folder")
-        text = await self.app.push_screen_wait(TextDialog(tr("Folder for the report"), folder, wrong=wrong))
-        if text is not None:
-            notify(self, tr("writing a report on {name} …", name=chosen.coverage_text))
-            self._report(chosen, kind, language, Path(text).expanduser())
-
-    @work(group="report", exclusive=True, exit_on_error=False)
-    async def _report(self, chosen: ReportSelection, kind: str, language: str, out: Path) -> None:
-        def report() -> str:
-            from tui_transformer.lab.reports.report import write_report  # matplotlib, off the event loop
-
-            main, _ = write_report(
-                chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned
-            )
-            return tr("report written to {main}", main=main.absolute())
-
-        with show_errors(self):
-            notify(self, await asyncio.to_thread(report))
 
 
 def _answer_title(answer: StudyConclusion, of: int) -> list[tuple[str, int]]:
@@ -785,18 +707,3 @@ def _empty_table_text(shown: ViewTable, problem: str) -> Text:
     words = Text(justify="center").append(f"{clean_line(shown.why_empty)}\n\n", "bold")
     words.append("escape", "bold").append(tr("  shows all runs again      "))
     return words.append("/", "bold").append(tr("  changes the filter"))
-
-
-def path_problem(text: str, what: Literal["file", "folder"]) -> str:
-    """Return why nothing can be written there; "" if it probably can."""
-    try:
-        path = Path(text).expanduser()
-        if not text.strip():
-            return tr("enter a file name") if what == "file" else tr("enter a folder name")
-        if what == "folder":
-            return tr("{path} is a file; a report needs a folder", path=path) if path.is_file() else ""
-        if path.is_dir():
-            return tr("{path} is a folder: add a file name", path=path)
-        return "" if path.parent.is_dir() else tr("there is no folder {parent}", parent=path.parent)
-    except (OSError, ValueError, RuntimeError) as error:
-        return tr("not a valid name: {error}", error=error)
