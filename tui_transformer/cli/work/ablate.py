@@ -20,7 +20,6 @@ from engine.base.language import Message, tr, trn
 from engine.base.plain_files import read_regular_file
 from engine.config.keys import diff
 from engine.config.lints import lint
-from engine.config.toml import parse
 from engine.runs.files import write_atomic
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command, examples
@@ -74,7 +73,7 @@ from tui_transformer.lab.work.cells import (
 )
 from tui_transformer.lab.work.launchers import Workers
 from tui_transformer.lab.work.logs import last_log_line
-from tui_transformer.lab.work.plan import Plan, make_plan_in_subprocess, time_steps_and_plan
+from tui_transformer.lab.work.plan import Plan, PlanRequest, make_plan_in_subprocess, time_steps_and_plan
 from tui_transformer.lab.work.processes import start_detached
 from tui_transformer.lab.work.runner import Runner
 from tui_transformer.lab.work.runner_lock import be_only_runner, has_runner
@@ -85,7 +84,6 @@ from tui_transformer.lab.work.study import (
     Change,
     Study,
     StudyCell,
-    parse_study,
     read_started_study,
     read_study,
     shipped_studies,
@@ -93,7 +91,6 @@ from tui_transformer.lab.work.study import (
 )
 from tui_transformer.lab.work.study_files import stop_file, study_file, study_lock
 
-PLAN_REQUEST_KEYS = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
 MOST_PLANNED = 2**26  # bytes of a plan
 MOST_SHOWN = 10  # seeds
 
@@ -278,16 +275,8 @@ def _make_ready(
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
-    plan = make_plan_in_subprocess(
-        study,
-        device=device,
-        jobs=options.jobs,
-        cells=max(1, todo),
-        took=took,
-        known=_read_plan(options.plan),
-        data_dir=options.data_dir,
-        checked=lambda plan: checked(study, plan, statuses),
-    )
+    request = PlanRequest(study, device, options.jobs, max(1, todo), took, _read_plan(options.plan))
+    plan = make_plan_in_subprocess(request, options.data_dir, lambda plan: checked(study, plan, statuses))
     if options.workers is not None:
         plan = plan.model_copy(update={"devices": (options.workers.via,), "jobs": options.workers.count})
     if before is None and not study.seeds_given and plan.seconds_for(statuses) > LONG_SECONDS:
@@ -500,16 +489,8 @@ def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study read from stdin; started by `ablate`."""
     # Started by `tui_transformer.lab.work.plan`: reads a study on stdin, writes two plans to stdout as JSON lines:
     # one once everything is checked, one once steps are timed.
-    try:
-        asked = json_text.loads(sys.stdin.read())
-    except (ValueError, RecursionError):
-        asked = None
-    if not isinstance(asked, dict) or asked.keys() != PLAN_REQUEST_KEYS or not isinstance(asked["study"], str):
-        raise InputError(Message("measure-study: reserved for the studio, which sends it a study on standard input"))
-    study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
-    known = Plan.read(asked.pop("known"))
     tell: Callable[[Plan], None] = lambda plan: print_json(plan.dump())
-    tell(time_steps_and_plan(study, **asked, known=known, data_dir=data_dir, checked=tell))
+    tell(time_steps_and_plan(PlanRequest.from_json(sys.stdin.read()), data_dir, tell))
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
@@ -16,12 +17,13 @@ from pydantic import Field
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import Message, language_code, tr
 from engine.config.schema import RunConfig
+from engine.config.toml import parse
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Flag, Number, Raw, Record
 from tui_transformer.lab.work.cells import CellStatus
 from tui_transformer.lab.work.logs import last_line
-from tui_transformer.lab.work.study import THREADS, Study
+from tui_transformer.lab.work.study import THREADS, Study, parse_study
 
 if TYPE_CHECKING:
     from engine.tasks.task import Task
@@ -74,6 +76,35 @@ class Plan(Record):
 
     def disk_for(self, statuses: Iterable[CellStatus]) -> int:
         return sum(self.prices[status.cell.name_without_seed].disk for status in statuses if status.state != "finished")
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What is to be planned; as JSON, the input of `measure-study`."""
+
+    study: Study
+    device: str  # `auto`, or comma-separated devices
+    jobs: int | None  # cells at a time; None: as many as the machine can take
+    cells: int  # that are left to run
+    took: Mapping[str, float]  # seconds of a finished run, by `StudyCell.name_without_seed`
+    known: Plan  # an earlier plan of these configs: what it timed is not timed again
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self) | {"study": self.study.to_toml(), "known": self.known.dump()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "PlanRequest":
+        try:
+            asked = json.loads(text)
+        except (ValueError, RecursionError):
+            asked = None
+        keys = {one.name for one in fields(cls)}
+        if not isinstance(asked, dict) or asked.keys() != keys or not isinstance(asked["study"], str):
+            raise InputError(
+                Message("measure-study: reserved for the studio, which sends it a study on standard input")
+            )
+        study = parse_study(parse(asked.pop("study").encode(), "study"), Path("study"))
+        return cls(study, known=Plan.read(asked.pop("known")), **asked)
 
 
 def disk_bytes(config: RunConfig, parameters: int) -> int:
@@ -133,25 +164,12 @@ def jobs_and_threads(
     return jobs, threads or max(1, min(cores // jobs, threads_worth_using))
 
 
-def make_plan_in_subprocess(
-    study: Study,
-    *,
-    device: str,
-    jobs: int | None,
-    cells: int,
-    took: Mapping[str, float],
-    known: Plan,
-    data_dir: Path | None,
-    checked: Callable[[Plan], None] = lambda plan: None,
-) -> Plan:
-    """Plan a study with so many `cells` left to run, in a separate process.
+def make_plan_in_subprocess(request: PlanRequest, data_dir: Path | None, checked: Callable[[Plan], None]) -> Plan:
+    """Plan a study in a separate process.
 
-    `took` are seconds of a finished run, by `StudyCell.name_without_seed`; what `known`, an earlier plan of these
-    configs, timed is not timed again. `checked` is given the plan once everything works, before steps are timed. Raises
-    InputError for a device, a corpus or a config that does not work here, or too little memory.
+    `checked` is given the plan once everything works, before steps are timed. Raises InputError for a device, a corpus
+    or a config that does not work here, or too little memory.
     """
-    asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
-    asked["known"] = known.dump()
     command = [sys.executable, "-m", "tui_transformer", "--language", language_code(), "measure-study"]
     command += ["--data-dir", str(data_dir)] if data_dir is not None else []
     line = ""
@@ -164,7 +182,7 @@ def make_plan_in_subprocess(
             assert process.stdin is not None and process.stdout is not None
             try:
                 with suppress(BrokenPipeError):  # it says why on stderr
-                    process.stdin.write(json.dumps(asked))
+                    process.stdin.write(request.to_json())
                     process.stdin.close()
                 for line in process.stdout:
                     if line.endswith("\n") and not (plan := Plan.read(json.loads(line))).timed:
@@ -178,17 +196,7 @@ def make_plan_in_subprocess(
     return Plan.read(json.loads(line))
 
 
-def time_steps_and_plan(
-    study: Study,
-    *,
-    device: str,
-    jobs: int | None,
-    cells: int,
-    took: Mapping[str, float],
-    known: Plan,
-    data_dir: Path | None,
-    checked: Callable[[Plan], None] = lambda plan: None,
-) -> Plan:
+def time_steps_and_plan(request: PlanRequest, data_dir: Path | None, checked: Callable[[Plan], None]) -> Plan:
     """Plan in this process, which loads torch and times steps; arguments as for `make_plan_in_subprocess`."""
     import psutil
     import torch
@@ -200,6 +208,7 @@ def time_steps_and_plan(
     from engine.training.init_from import match_shapes, require_same_tokenizer
     from engine.training.trial import step_cost
 
+    study, device, jobs, took, known = request.study, request.device, request.jobs, request.took, request.known
     if device in ("auto", "cuda") and torch.cuda.is_available():
         names = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     else:  # named, comma-separated
@@ -237,7 +246,7 @@ def time_steps_and_plan(
         memory = int(psutil.virtual_memory().available)
         worth, cores = useful_threads(sized), default_threads()
         jobs, threads = jobs_and_threads(
-            cells,
+            request.cells,
             cores=cores,
             free_memory=memory,
             memory_per_cell=needed,
@@ -246,7 +255,7 @@ def time_steps_and_plan(
             threads=fixed,
         )
     else:
-        jobs = jobs or min(len(devices), cells)
+        jobs = jobs or min(len(devices), request.cells)
         threads = fixed or max(1, min(4, default_threads() // jobs))
     torch.set_num_threads(threads)
     alike = known.devices == devices and known.threads == threads

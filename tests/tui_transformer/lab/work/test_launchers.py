@@ -34,7 +34,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
         "tui_transformer.cli.work.ablate.make_plan_in_subprocess",
-        lambda study, **asked: Plan(devices=("cpu",), jobs=2, threads=9, prices=price),
+        lambda *_: Plan(devices=("cpu",), jobs=2, threads=9, prices=price),
     )
     (tmp_path / "the work").mkdir()
     monkeypatch.chdir(tmp_path / "the work")

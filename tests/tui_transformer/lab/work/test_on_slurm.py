@@ -103,7 +103,7 @@ def test_a_large_study_with_many_accidents_is_the_undisturbed_study(slurm, tmp_p
     study, runs, chance = disturbed.large_study(cells), tmp_path / "runs", random.Random(cells)
     price = {kind: RunCost(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     plan = Plan(devices=("cpu",), jobs=2, threads=1, prices=price)
-    monkeypatch.setattr("tui_transformer.cli.work.ablate.make_plan_in_subprocess", lambda study, **asked: plan)
+    monkeypatch.setattr("tui_transformer.cli.work.ablate.make_plan_in_subprocess", lambda *_: plan)
     words = ["ablate", "--study", str(written(tmp_path, study)), "--runs-dir", str(runs), "--device", "cpu"]
 
     def tend() -> None:
