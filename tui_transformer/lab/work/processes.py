@@ -1,7 +1,8 @@
 """Start training: in a thread of this process, in a separate process, or handed over from one to the other.
 
 A separate process has its own session and no terminal: a hang-up, a closed laptop or a crash of its parent does not
-reach it. Its output goes into the run's log.txt.
+reach it. Its output goes into the run's log.txt: it runs the command `begin` or `resume`, so that its log, exit codes
+and signals are those of a run in a terminal.
 """
 
 import os
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import Message, tr
@@ -79,6 +80,11 @@ def start_detached(
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=environment
         )
+
+
+def start_verb(reader: RunReader) -> Literal["begin", "resume"]:
+    """Return how to start a queued run: one that has had a turn before is resumed."""
+    return "resume" if reader.environment.attempts else "begin"
 
 
 def spawn(

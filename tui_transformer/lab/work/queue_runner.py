@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from engine.base.errors import InputError, error_message, process_start_error
 from engine.base.language import Message, tr
@@ -27,7 +26,7 @@ from engine.runs.writer import RunWriter
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.work.device_queue import DeviceQueue, QueuedRun, choose_next, queue_file
 from tui_transformer.lab.work.logs import last_log_line
-from tui_transformer.lab.work.processes import create_queued_run, spawn, start_detached
+from tui_transformer.lab.work.processes import create_queued_run, spawn, start_detached, start_verb
 from tui_transformer.lab.work.runner_lock import be_only_runner, has_runner
 
 POLL_INTERVAL = 1.0  # seconds between checks for a free device
@@ -41,11 +40,6 @@ def add_to_device_queue(
     """Put a run at the end of its owner's queue for a device; see `create_queued_run`."""
     place = QueuePlace(device=device, data_dir=None if data_dir is None else str(data_dir.resolve()))
     return create_queued_run(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
-
-
-def start_verb(reader: RunReader) -> Literal["begin", "resume"]:
-    """Return how to start a queued run: one that has had a turn before is resumed."""
-    return "resume" if reader.environment.attempts else "begin"
 
 
 def ensure_runner(queued: Path, device: str) -> None:

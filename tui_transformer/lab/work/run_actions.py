@@ -16,7 +16,7 @@ from engine.runs.commands import RunCommand, send
 from engine.runs.control import StopRequested
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.work import queue_runner
-from tui_transformer.lab.work.processes import TrainingThread, create_queued_run, spawn_and_await_start
+from tui_transformer.lab.work.processes import TrainingThread, create_queued_run, spawn_and_await_start, start_verb
 from tui_transformer.lab.work.runner_lock import has_runner
 from tui_transformer.lab.work.study_files import stop_file, study_lock
 
@@ -81,7 +81,7 @@ class RunActions:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(Message("{name}: {state}; there is nothing to resume", name=run.name, state=tr(state)))
-        verb = queue_runner.start_verb(reader) if state == "queued" else "resume"
+        verb = start_verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
