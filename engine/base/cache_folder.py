@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -36,7 +35,7 @@ def cache_folder() -> Path:
 
 def try_write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Put a file in place atomically. A full disk or missing permission is not an error."""
-    staged = path.with_name(f".{secrets.token_hex(8)}.new")
+    staged = path.with_name(f".{os.urandom(8).hex()}.new")
     with contextlib.suppress(OSError):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
