@@ -67,7 +67,7 @@ def load_path(data: DataConfig, version: int = LATEST) -> DocumentCorpus:
     else:
         documents = _split_documents(own, data, str(path / DOCUMENTS_FILE)[:200])
         notes = (
-            tr(
+            Message(
                 "{n:,} of the {n2:,} documents are held out, and facts found only in them cannot be learned; add "
                 "{validation_documents} to use other documents instead",
                 n=len(own) - len(documents["train"]),

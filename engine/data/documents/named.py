@@ -70,7 +70,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     held_out, border = made.held_out_people, len(made.held_out_people) - tested
     asked = {"train": made.training_people, "validation": held_out[:border], "test": held_out[border:]}
     notes = (
-        tr(
+        Message(
             "each person's birthplace appears in {documents_each} training documents about them; only "
             "the question is held out, for {n:,} of the {people:,} people",
             documents_each=biographies.DOCUMENTS_EACH,
@@ -138,7 +138,7 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
         "validation": tuple(text for text in documents if text in back),
     }
     notes = (
-        tr(
+        Message(
             "{n:,} of the {n2:,} documents are held out for a validation loss, all about people whose birthplace is "
             "given in training; facts found only in these documents cannot be learned, so the more a model "
             "memorizes, the worse it scores on them: finetune from the last checkpoint, not the best one",

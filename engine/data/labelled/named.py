@@ -27,7 +27,7 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
         raise InputError(problem)
     best, blind = (bulletins.best_accuracy(ordered=ordered) for ordered in (True, False))
     notes = (
-        tr(
+        Message(
             "over all texts, the best possible classifier gets {best:.2%} right, or {blind:.2%} if it ignores word "
             "order (words or characters as tokens; byte pairs reveal which word is first)",
             best=best,

@@ -55,7 +55,7 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         )
         raise InputError(problem)
     phrases = tuple(pair.source for pair in phrasebook.PHRASES)
-    note = tr(
+    note = Message(
         "{n} everyday phrases each appear {phrase_repeats} times per epoch in the training split, so the model "
         "memorizes them",
         n=len(phrases),
@@ -71,7 +71,7 @@ def load_headlines(entry: CorpusEntry, data: DataConfig, place: None) -> Paralle
     pairs = Pairs(tuple(item.text for item in items), tuple(item.headline for item in items))
     shares = (data.validation_fraction, data.test_fraction)
     validation, test = (max(1, round(len(items) * share)) if share else 0 for share in shares)
-    note = tr(
+    note = Message(
         "each item has exactly one right headline, so a perfect model reaches loss 0 and 100% exact matches; no "
         "held-out headline occurs in training"
     )
@@ -142,7 +142,7 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     rows = parse_delimited(cut_lines([text], where), where, delimiter="\t")
     pairs, _ = parse_pairs_and_languages(rows, where)
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
-    note = tr(
+    note = Message(
         "validation and test share no sentence with training on either side, except sentences that "
         "differ only in punctuation"
     )
