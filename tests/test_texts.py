@@ -48,7 +48,7 @@ TEXTS = {
     "engine/proofs/device/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},
     "engine/training/assemble.py": {"damaged checkpoint": EVENT, "begun again": EVENT},
     "engine/model/devices.py": {"cpu family": "a field of /proc/cpuinfo"},
-    "engine/tasks/translation_task.py": {
+    "engine/tasks/translation.py": {
         "--set model.context_length={}": TYPED,
         " --set model.source_length={}": TYPED,
     },

@@ -1,7 +1,7 @@
 """The objectives: one class per `objective.kind`, used everywhere else through `RunConfig.task`.
 
-Classes that need torch are named here and imported on first use: `task` loads and encodes the corpus and makes its
-batches, scorer and sampler (`engine.tasks.task`); `examples` makes inputs and targets (`engine.data.objectives`).
+Classes that need torch are named here and imported on first use, from the task's file in `engine.tasks`: `task` loads
+and encodes the corpus and makes its batches, scorer and sampler; `examples` makes inputs and targets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ class TaskKind:
     """The base class. Its defaults suit a source and a target cut from one window of a text."""
 
     name: str
-    task = "engine.tasks.text_task.TextTask"
-    examples = "engine.data.objectives.Transcribe"
+    task = "engine.tasks.text.TextTask"
+    examples = "engine.tasks.text.CopyObjective"
 
     # What it works with.
     architectures: Sequence[str] = ("encoder-decoder",)
@@ -91,7 +91,7 @@ class TaskKind:
 class NextToken(TaskKind):
     name = "next-token"
     aim = Message("prediction of the next token")
-    examples = "engine.data.objectives.NextToken"
+    examples = "engine.tasks.text.NextTokenObjective"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder-decoder": tr(
@@ -127,7 +127,7 @@ class NextToken(TaskKind):
 class Masked(TaskKind):
     name = "masked"
     aim = Message("prediction of hidden tokens")
-    examples = "engine.data.objectives.Masked"
+    examples = "engine.tasks.text.MaskedObjective"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
         "decoder": tr(
@@ -156,7 +156,7 @@ class Copy(TaskKind):
 class Reverse(Copy):
     name = "reverse"
     aim = Message("writing the source backwards")
-    examples = "engine.data.objectives.Reverse"
+    examples = "engine.tasks.text.ReverseObjective"
 
 
 class Continuation(TaskKind):
@@ -164,7 +164,7 @@ class Continuation(TaskKind):
 
     name = "continuation"
     aim = Message("continuing the source")
-    examples = "engine.data.objectives.Continuation"
+    examples = "engine.tasks.text.ContinuationObjective"
     predicts_from_past = True
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -179,7 +179,7 @@ class Shifted(TaskKind):
 
     name = "shifted"
     aim = Message("the source shifted by one token")
-    examples = "engine.data.objectives.Shifted"
+    examples = "engine.tasks.text.ShiftedObjective"
     predicts_from_past = True
     rules = (
         Rule(
@@ -223,8 +223,8 @@ class Translation(TaskKind):
 
     name = "translation"
     aim = Message("translation")
-    task = "engine.tasks.translation_task.TranslationTask"
-    examples = "engine.data.objectives.pair_objective"
+    task = "engine.tasks.translation.TranslationTask"
+    examples = "engine.tasks.translation.pair_objective"
     architectures = ("encoder-decoder", "decoder")
     corpus, row_name = "pairs", Message("sentences")
     scores: Sequence[str] = ("loss", "bleu", "exact_match")
@@ -273,7 +273,7 @@ class Summarization(Translation):
 
     name = "summarization"
     aim = Message("summarization")
-    task = "engine.tasks.summary_task.SummaryTask"
+    task = "engine.tasks.summarization.SummaryTask"
     row_name = Message("articles")
     scores = ("loss", *ROUGE, "exact_match")
     needs_phrase = tr("summarization needs")
@@ -312,8 +312,8 @@ class _DocumentTask(TaskKind):
 class SpanCorruption(_DocumentTask):
     name = "span-corruption"
     aim = Message("span-corruption")
-    task = "engine.tasks.document_tasks.SpanTask"
-    examples = "engine.data.objectives.corruption_objective"
+    task = "engine.tasks.spans.SpanTask"
+    examples = "engine.tasks.spans.corruption_objective"
     row_name = Message("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
@@ -368,8 +368,8 @@ class SpanCorruption(_DocumentTask):
 class QuestionAnswer(_DocumentTask):
     name = "question-answer"
     aim = Message("question-answer")
-    task = "engine.tasks.document_tasks.QuestionTask"
-    examples = "engine.data.objectives.QuestionAnswer"
+    task = "engine.tasks.questions.QuestionTask"
+    examples = "engine.tasks.questions.QuestionObjective"
     row_name = Message("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
@@ -387,8 +387,8 @@ class Classification(TaskKind):
 
     name = "classification"
     aim = Message("classification")
-    task = "engine.tasks.classification_task.ClassificationTask"
-    examples = "engine.data.objectives.Classification"
+    task = "engine.tasks.classification.ClassificationTask"
+    examples = "engine.tasks.classification.ClassificationObjective"
     architectures = ("encoder", "decoder")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder-decoder": tr(

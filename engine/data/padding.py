@@ -10,6 +10,7 @@ from torch import Tensor
 from engine.model.positions import Positions
 
 Tokens = NDArray[np.int64]
+Counts = NDArray[np.int64]
 AnyDevice = torch.device | str
 
 

@@ -1,58 +1,55 @@
 """Batches of rows of similar length, within a budget of tokens: a pure function of the step.
 
 An epoch has every row once, in its own order: shuffled, sorted by length within pools, cut into batches, and the
-batches shuffled. So a run's position is two ints, as for texts, and padding costs little. Rows are sentence pairs,
-questions with answers, or documents, which are cut and corrupted anew in each epoch. Cuts are drawn for a whole epoch,
-since they determine row lengths; masks are drawn for each batch.
+batches shuffled. So a run's position is two ints, as for texts, and padding costs little. The tasks build the batches
+(`engine.tasks`).
 """
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Tensor
 
 from engine.base.errors import InputError
-from engine.base.language import Message, tr
+from engine.base.language import Message
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
-from engine.data.loader import mask_generator
 from engine.data.objectives import (
     Batch,
-    Classification,
-    CorruptionObjective,
     Objective,
-    QuestionAnswer,
     TokenOrigins,
     joined_batch,
     number_tokens,
     origins_in_target,
     source_target_batch,
 )
-from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, right_padded_positions
-from engine.data.spans import Counts
+from engine.data.padding import AnyDevice, Counts, Tokens, copy_to_device, pad_rows, right_padded_positions
 from engine.model.positions import Positions
 
 N_PROBED_ROWS = 2  # rows that the leak probe reads
 POOL = 64  # batches per pool of rows sorted by length
 Relabel = Callable[[Tokens], Tokens]
+AnyObjective = TypeVar("AnyObjective", bound=Objective)
 
 
 def identity(tokens: Tokens) -> Tokens:
     return tokens
 
 
-class BucketedBatches(ABC):
+class BucketedBatches(ABC, Generic[AnyObjective]):
     """Each row once per epoch, batched with rows of similar length; subclasses build the batches. `lengths` gives, for
     an epoch, the (n, sides) lengths of the rows as batched. A batch has `train.batch_tokens` of the longer side,
     padding included, or `train.batch_size` rows. Raises InputError: a row of the first epoch is longer than the budget.
     """
+
+    objective: AnyObjective
 
     def __init__(self, lengths: Callable[[int], Counts], config: RunConfig, of: str, or_else: str = "") -> None:
         self.lengths = lengths
@@ -207,133 +204,5 @@ def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: AnyDevice = "
     return source_target_batch(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
 
 
-class PairBatches(BucketedBatches):
-    """The batch stream of sentence pairs. Raises InputError: a pair is longer than the budget, or there is none."""
-
-    def __init__(
-        self,
-        pairs: EncodedPairs,
-        config: RunConfig,
-        objective: Objective,
-        special: BothSpecials,
-        device: AnyDevice = "cpu",
-    ) -> None:
-        self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
-        self._joined = not config.has_source
-        if not len(pairs):
-            problem = Message("no sentence pairs are left to train on; raise data.max_length or model.context_length")
-            raise InputError(problem)
-        or_else = tr(", or leave longer ones out with data.max_length")
-        lengths = pairs.joined_lengths if self._joined else pairs.lengths
-        super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
-
-    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
-        pairs = self.pairs.select(rows)
-        pairs = EncodedPairs(pairs.sources, [*map(relabel, pairs.targets)])
-        return pair_batch(pairs, self.special, self.device, joined=self._joined)
-
-
-# --- questions with their answers
-
-
-class QuestionBatches(BucketedBatches):
-    """The batch stream of questions, of which there is at least one."""
-
-    def __init__(
-        self, asked: EncodedPairs, config: RunConfig, objective: QuestionAnswer, device: AnyDevice = "cpu"
-    ) -> None:
-        self.questions, self.objective, self.device = asked, objective, device
-        lengths = objective.side_lengths(asked.sources, asked.targets)
-        super().__init__(lambda epoch: lengths, config, tr("question"))
-
-    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
-        chosen = self.questions.select(rows)
-        return self.objective.answer_batch(chosen.sources, [*map(relabel, chosen.targets)], self.device)
-
-
-def questions_to_score(asked: EncodedPairs, objective: QuestionAnswer, size: int, device: AnyDevice) -> Iterator[Batch]:
-    """Yield all questions, `size` at once, shortest first."""
-    order = np.argsort(objective.side_lengths(asked.sources, asked.targets).sum(1), kind="stable").tolist()
-    for start in range(0, len(order), size):
-        chosen = asked.select(order[start : start + size])
-        yield objective.answer_batch(chosen.sources, chosen.targets, device)
-
-
-# --- texts with a class each
-
-
-class LabelledBatches(BucketedBatches):
-    """The batch stream of labelled texts, of which there is at least one."""
-
-    def __init__(
-        self,
-        texts: Sequence[Tokens],
-        classes: Sequence[int],
-        config: RunConfig,
-        objective: Classification,
-        device: AnyDevice = "cpu",
-    ) -> None:
-        self.texts, self.classes, self.objective, self.device = texts, classes, objective, device
-        lengths = lengths_of(texts)[:, None]
-        super().__init__(lambda epoch: lengths, config, tr("text"))
-
-    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
-        classes = [int(relabel(np.array([self.classes[i]]))[0]) for i in rows]
-        return self.objective.class_batch([self.texts[i] for i in rows], classes, self.device)
-
-
-def texts_to_score(
-    texts: Sequence[Tokens], classes: Sequence[int], objective: Classification, size: int, device: AnyDevice
-) -> Iterator[tuple[list[int], Batch]]:
-    """Yield all texts with their numbers, `size` at once, shortest first."""
-    order = np.argsort(lengths_of(texts), kind="stable").tolist()
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        yield rows, objective.class_batch([texts[i] for i in rows], [classes[i] for i in rows], device)
-
-
-# --- documents
-
-
-class DocumentBatches(BucketedBatches):
-    """The batch stream of documents, of which there is at least one, each long enough to corrupt."""
-
-    def __init__(
-        self, documents: Sequence[Tokens], config: RunConfig, objective: CorruptionObjective, device: AnyDevice = "cpu"
-    ) -> None:
-        self.documents, self.objective, self.device = documents, objective, device
-        self._whole = lengths_of(documents)
-        self._cuts: tuple[int, Counts] = (-1, self._whole)
-        super().__init__(lambda epoch: objective.side_lengths(self._epoch_kept_lengths(epoch)), config, tr("document"))
-
-    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
-        epoch, _ = self.epoch_and_rows(step, micro)
-        cuts = self._epoch_kept_lengths(epoch)
-        documents = [relabel(self.documents[row][: cuts[row]]) for row in rows]
-        return self.objective.corrupt(documents, mask_generator(self.seed, step, micro), self.device)
-
-    def _epoch_kept_lengths(self, epoch: int) -> Counts:
-        """Return (n,) the tokens of each document that an epoch reads."""
-        if self._cuts[0] != epoch:
-            generator = mask_generator(self.seed, "cut", "epoch", epoch)
-            self._cuts = (epoch, self.objective.kept_lengths(self._whole, generator))
-        return self._cuts[1]
-
-
 def lengths_of(rows: Sequence[Tokens]) -> Counts:
     return np.array([len(row) for row in rows], dtype=np.int64)
-
-
-def documents_to_score(
-    documents: Sequence[Tokens], objective: CorruptionObjective, generator: Generator, size: int, device: AnyDevice
-) -> Iterator[Batch]:
-    """Yield documents corrupted for scoring: `size` at once, shortest first.
-
-    All are cut before any is corrupted, and spans are then drawn one document at a time in a fixed order: the questions
-    do not depend on the batch size.
-    """
-    cuts = objective.kept_lengths(lengths_of(documents), generator)
-    order = np.argsort(cuts, kind="stable").tolist()
-    for start in range(0, len(order), size):
-        rows = [documents[row][: cuts[row]] for row in order[start : start + size]]
-        yield objective.corrupt(rows, generator, device)

@@ -1,6 +1,6 @@
 """Answer prompts with a document model: many at once greedily, or one by sampling or beam search.
 
-Objectives make the prompts that they were trained with (`engine.data.objectives`). No prompt is padded, so answers are
+Objectives make the prompts that they were trained with (`engine.tasks`). No prompt is padded, so answers are
 independent of one another. An answer's probability is the product of its tokens', the end token included;
 there is no length penalty. Notation: B prompts, R live hypotheses, T time, V vocabulary.
 """
@@ -14,9 +14,7 @@ from torch import Tensor
 
 from engine.base.errors import InputError
 from engine.base.language import Message
-from engine.config.schema import RunConfig
-from engine.data.objectives import QuestionAnswer, TokenPrompt
-from engine.data.tokenizers import Tokenizer
+from engine.data.objectives import TokenPrompt
 from engine.generation.beam import Hypothesis, SentenceBeam, beam_search
 from engine.generation.sampling import SampledToken, Sampling, stream_tokens
 from engine.model.decoding import Predictor
@@ -130,21 +128,3 @@ def _make_predictor(model: Network, prompts: Sequence[TokenPrompt], device: torc
 def _allowed_token_ids(prompt: TokenPrompt, text_vocab_size: int, device: torch.device) -> Tensor:
     """Return (K,) ascending ids that may be written: those of the text, the prompt's marks and its end."""
     return torch.tensor([*range(text_vocab_size), *prompt.extra_allowed, prompt.end], device=device)
-
-
-def answer_questions(
-    model: Network,
-    tokenizer: Tokenizer,
-    config: RunConfig,
-    questions: Sequence[str],
-    *,
-    most: int,
-    between: Callable[[], None] = lambda: None,
-) -> list[str]:
-    """Answer each question greedily, on one line; the limit of `most` tokens truncates answers. `InputError`: a
-    question that the tokenizer cannot read or the context has no room for.
-    """
-    objective = QuestionAnswer(config, tokenizer.vocab_size)
-    prompts = [objective.make_prompt(question) for question in tokenizer.encode_all(questions)]
-    found = greedy_answers(model, prompts, text_vocab_size=tokenizer.vocab_size, most=most, between=between)
-    return [" ".join(tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]

@@ -1,1 +1,1 @@
-"""What a run trains for: batches, scores and samples of each kind of task."""
+"""What a run trains for: a file per task, with its objective, batches, scorer and sampler."""

@@ -1,18 +1,21 @@
-"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
+"""What every task provides: an encoded corpus and its tokenizer, its batches, scorer and sampler; and its factory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import torch
+from torch import nn
 
 from engine.base.errors import InputError
 from engine.base.language import Message, tr
 from engine.config.lints import Lint, lint
+from engine.config.measures import MEASURES
 from engine.config.schema import RunConfig
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
@@ -20,16 +23,22 @@ from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.loader import BatchStream
+from engine.data.objectives import Batch
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.text_files import LATEST, Reading
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
+from engine.evaluation.metrics import TargetScores, score_batches
+from engine.model.transformer import Network
+from engine.ranks import SINGLE
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORD_VERSION
-from engine.runs.records import DataFacts, OverlapFacts
+from engine.runs.records import DataFacts, EvaluationScores, ModelOutput, OverlapFacts, Sample, Translations
 from engine.runs.verdict import Verdict
-from engine.tasks.samples import RowSampler, TextSampler
-from engine.tasks.scorers import Scorer
+
+N_SAMPLES = 5  # sentences, documents or questions
+SEPARATE_MEASURES = ("loss", "perplexity", "accuracy", "bits per character")  # measures with a line of their own
+ReportLine = tuple[str, str] | str  # a label and its value, or a line without a label
 
 
 class OwnFiles(NamedTuple):
@@ -42,6 +51,117 @@ class OwnFiles(NamedTuple):
     device: torch.device
     facts: DataFacts  # the run's, with its classes and languages
     data_dir: Path | None
+
+
+class Scorer(ABC):
+    """Scores one split; `between` is called between batches and may raise to stop."""
+
+    config: RunConfig
+    label_width: ClassVar[int] = 18  # columns of the labels of its lines
+    probe_format: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
+    scores_own_files = False  # whether it scores files of your own, whose rows are listed one by one
+    _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
+    ranks = SINGLE  # that score together
+    overlap: Overlap | None = None  # of your own files with the run's training data, if known
+
+    @abstractmethod
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+        """Return the scores of a model, be it in training or evaluation mode."""
+
+    @abstractmethod
+    def batches(self) -> Iterable[Batch]:
+        """Return the split's examples, the same each time."""
+
+    @property
+    def activity(self) -> str:
+        """What is being done while a record is computed, in words."""
+        return tr("scoring the split")
+
+    @property
+    def loss_unit(self) -> str:
+        """The unit that the loss is averaged over, and how it was measured."""
+        return tr(self.config.task.unit)
+
+    def floor(self) -> dict[str, Any]:
+        """Return the floors that a record's `excess` is measured from, in the format of data.json."""
+        return {}
+
+    def evaluate(self, model: Network, n_shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
+        """Return the scores of a model as JSON and in words, and the `shown` best and worst of its texts."""
+        record = self.score_model(model).dump()
+        if "excess" in record:
+            record["floor"] = self.floor()
+        lines = [*self.report_lines(record)]
+        if self._rows:
+            record["rows"] = [*map(dict, self._rows)]
+        return record, lines
+
+    def report_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
+        """Yield what a record says, as it suits every task."""
+        yield tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=self.loss_unit)
+        yield tr("perplexity"), f"{record['perplexity']:.4f}"
+        if "bits_per_character" in record:
+            yield tr("bits per character"), f"{record['bits_per_character']:.4f}"
+        yield tr("accuracy"), f"{record['accuracy']:.2%}"
+        for measure in MEASURES:
+            apart = measure.of_loss or measure.name in SEPARATE_MEASURES
+            if measure.key in record and measure.charted and not apart:
+                yield tr(measure.name), measure.exact_format.format(record[measure.key])
+        yield from self.extra_lines(record)
+        for name, share in record["probes"].items():
+            yield name, self.probe_format.format(share=share, places=record["probe_places"][name])
+
+    def extra_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
+        """Yield what else its record says."""
+        yield from ()
+
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TargetScores:
+        """Return the nll of every target, ends and marks included, without smoothing."""
+        context = self.config.model.context_length
+        return score_batches(model, self.batches(), context=context, stride=context, between=between, ranks=self.ranks)
+
+    def outputs(self) -> Translations | None:
+        """Return the outputs scored for the last record, if any."""
+        return None
+
+    def predictions(self) -> str | None:
+        """Return the last record's answers, one per line (predictions.txt), if questions are asked."""
+        return None
+
+
+def evaluation_batch(config: RunConfig) -> int:
+    return config.evaluation.batch_size or 2 * config.train.batch_size
+
+
+class Sampler(ABC):
+    """Writes samples during training: text with its own generator, seeded by the step, and everything else greedily."""
+
+    @abstractmethod
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        """Return what a model writes; `between` is called between tokens and may raise to stop."""
+
+
+@dataclass(frozen=True)
+class RowSampler(Sampler):
+    """Writes a text for each of some fixed sources."""
+
+    sources: Sequence[str]  # as they are shown
+    references: Sequence[str]  # the right text for each; "" if unknown
+    # writes a text for each source; the callback runs between tokens and may raise to stop
+    write: Callable[[Network, Callable[[], None]], Sequence[str]]
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        written = zip(self.sources, self.references, self.write(model, between), strict=True)
+        rows = [ModelOutput.create(source=source, reference=right, text=text) for source, right, text in written]
+        return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+
+
+def sample_prompts(config: RunConfig) -> list[str]:
+    return [line for line in config.evaluation.sample_prompt.splitlines() if line.strip()]
+
+
+def spread_indices(held_out: Sequence[object]) -> list[int]:
+    return [int(i) for i in np.linspace(0, len(held_out) - 1, min(N_SAMPLES, len(held_out)))]
 
 
 @dataclass(frozen=True)
@@ -159,7 +279,7 @@ class Task(ABC):
         """Return the scorer of a split."""
 
     @abstractmethod
-    def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
+    def sampler(self, config: RunConfig) -> Sampler:
         """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
 
 

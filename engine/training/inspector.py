@@ -14,7 +14,7 @@ from engine.runs.records import DataFacts, EvaluationScores, Sample
 from engine.runs.twins import inert_switches
 from engine.runs.verdict import BROKEN, INERT, LEAK, OK, Verdict, When
 from engine.runs.writer import RunWriter
-from engine.tasks.scorers import evaluation_batch
+from engine.tasks.task import evaluation_batch
 from engine.training.parts import RunParts
 from engine.training.self_check import self_check
 

@@ -13,8 +13,7 @@ from engine.data.loader import BatchStream
 from engine.model.numerics import Numerics
 from engine.model.transformer import Network
 from engine.runs.records import Origin
-from engine.tasks.samples import RowSampler, TextSampler
-from engine.tasks.task import Task
+from engine.tasks.task import Sampler, Task
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class RunParts:
     config: RunConfig
     task: Task
     model: Network
-    sampler: TextSampler | RowSampler
+    sampler: Sampler
     lints: Sequence[Lint] = ()
     origin: Origin | None = None  # of its initial weights
     init_messages: Sequence[str] = ()  # messages about these

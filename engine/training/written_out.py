@@ -32,15 +32,16 @@ from engine.data import sources
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT
 from engine.data.large import LargeSplit, large_splits
-from engine.data.objectives import IGNORED, Batch, PooledBatch
+from engine.data.objectives import IGNORED, Batch
 from engine.data.overlap import shorten
 from engine.data.text_files import CODECS, PACKED_SUFFIXES, Reading
 from engine.data.tokenizers import Tokenizer
 from engine.data.tokenizers.tagged import remove_tag
 from engine.evaluation.metrics import score_batches
 from engine.model.transformer import Network
-from engine.tasks.scorers import TextScorer
+from engine.tasks.classification import PooledBatch
 from engine.tasks.task import Task
+from engine.tasks.text import TextScorer
 from engine.training.small_corpora import Row, SmallCorpus, write_like
 
 Ids = list[int]

@@ -26,7 +26,7 @@ from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import build_model
 from engine.proofs.bench.measure import Contenders, Throughput, matmul_token_rate, time_interleaved
 from engine.proofs.bench.peers import WRITERS, bare_training_step, peer
-from engine.tasks.scorers import evaluation_batch
+from engine.tasks.task import evaluation_batch
 from engine.training.assemble import assemble
 from engine.training.step import Stepper
 

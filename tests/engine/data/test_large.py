@@ -25,12 +25,11 @@ from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct_characters
 from engine.data.loader import StoredTokens, TextBatches, occurrences, wrap_tokens
-from engine.data.objectives import NextToken
 from engine.data.spelling import spelling_model_counts, split_spelling_model_counts
 from engine.data.text_sizes import sizes_of
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import cached_bpe_by_hash
-from engine.tasks.text_task import make_tokenizer
+from engine.tasks.text import NextTokenObjective, make_tokenizer
 from engine.training.assemble import assemble
 from tests.engine.training.test_resume import broken, whole
 
@@ -130,7 +129,7 @@ def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monke
     assert len(found) == found.size == len(whole) and (found[:] == whole).all()
     assert (found[5:-7] == whole[5:-7]).all() and (found[3:9000:11] == whole[3:9000:11]).all() and not len(found[9:4])
     assert found.dtype == ("u2" if kind == "bpe" else "u1") and len(list(folder_of(tmp_path).iterdir())) > 8
-    objective = NextToken(tiny(), tokenizer.vocab_size)
+    objective = NextTokenObjective(tiny(), tokenizer.vocab_size)
     for stride in (None, 5):
         ways = [
             TextBatches(wrap_tokens(tokens), objective, 4, 7, stride=stride, accumulation=4)

@@ -4,14 +4,14 @@ import torch
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
-from engine.data.objectives import NextToken
+from engine.tasks.text import NextTokenObjective
 
 TOKENS = torch.arange(1000)
 EIGHT = RunConfig.model_validate({"model": {"context_length": 8}})
 
 
 def batches(tokens: torch.Tensor, batch_size: int, seed: int, **epochs: int) -> TextBatches:
-    return TextBatches(tokens, NextToken(EIGHT, 10), batch_size, seed, **epochs)
+    return TextBatches(tokens, NextTokenObjective(EIGHT, 10), batch_size, seed, **epochs)
 
 
 def test_a_batch_depends_on_seed_step_and_micro_batch_only() -> None:

@@ -9,7 +9,8 @@ import torch
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, make_objective
-from engine.data.rows import BothSpecials, EncodedPairs, PairBatches, Specials, pair_batch
+from engine.data.rows import BothSpecials, EncodedPairs, Specials, pair_batch
+from engine.tasks.translation import PairBatches
 
 WORDS = 50
 SPECIAL = BothSpecials(Specials.numbered_from(WORDS), Specials.numbered_from(WORDS))

@@ -5,14 +5,15 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.config.visibility import Visibility
-from engine.data.objectives import Batch, NextToken, token_origins
+from engine.data.objectives import Batch, token_origins
 from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak, places_to_try
 from engine.model import attention
 from engine.model.transformer import build_model
+from engine.tasks.text import NextTokenObjective
 
 VOCAB = 11
 WINDOWS = torch.randint(VOCAB, (2, 17), generator=torch.Generator().manual_seed(3))
-OBJECTIVE = NextToken(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
+OBJECTIVE = NextTokenObjective(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
 PLACES, BATCH = token_origins(OBJECTIVE), OBJECTIVE.batch(WINDOWS, torch.Generator())
 ROW = Batch(BATCH.tokens[:1], BATCH.targets[:1], 16)
 

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from engine.config.schema import RunConfig
 from engine.data.baselines import bigram_loss, unigram_loss
 from engine.data.loader import TextBatches
-from engine.data.objectives import NextToken
 from engine.data.synthetic.grammar import TextProbe
 from engine.evaluation.metrics import (
     TargetScores,
@@ -20,6 +19,7 @@ from engine.evaluation.metrics import (
     scoring_windows,
 )
 from engine.model.transformer import build_model
+from engine.tasks.text import NextTokenObjective
 
 VOCAB = 11
 TOKENS = torch.randint(VOCAB, (101,), generator=torch.Generator().manual_seed(3))
@@ -119,7 +119,7 @@ def test_excess_leaves_out_characters_whose_floor_is_unknown() -> None:
 
 
 def test_nanogpt_protocol_is_the_mean_of_random_batches(model) -> None:
-    batches = TextBatches(TOKENS, NextToken(EIGHT, 10), 4, seed=1)
+    batches = TextBatches(TOKENS, NextTokenObjective(EIGHT, 10), 4, seed=1)
     loss = nanogpt_loss(model, batches, 3)
     model.eval()
     expected = [

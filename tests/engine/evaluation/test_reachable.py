@@ -24,9 +24,8 @@ from engine.evaluation.metrics import scoring_windows
 from engine.evaluation.reachable import reachable_floor
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, EvaluationScores
-from engine.tasks.scorers import TextScorer
 from engine.tasks.task import task_of_run
-from engine.tasks.text_task import TextTask
+from engine.tasks.text import TextScorer, TextTask
 from engine.training.checkpoint import load_network
 from tests.trained_runs import cached_run
 from tests.window_predictions import next_characters

@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from engine.base.errors import InputError
-from engine.data.objectives import QuestionAnswer, TokenPrompt, corruption_objective
+from engine.data.objectives import TokenPrompt
 from engine.generation.answering import beam_answers, greedy_answers, sample_answer
 from engine.generation.sampling import Sampling
 from engine.generation.surprise import answer_surprise
 from engine.model.transformer import build_model
+from engine.tasks.questions import QuestionObjective
+from engine.tasks.spans import corruption_objective
 from tests.small_documents import config
 
 SIZE = 5  # tokens of the text
@@ -24,7 +26,7 @@ def model_and_prompt(kind: str = "question-answer", *, reads: bool = False, **mo
     with torch.no_grad():
         made.head.weight.mul_(20)  # chances that differ
     prompt = (
-        QuestionAnswer(wanted, SIZE).make_prompt(QUESTION)
+        QuestionObjective(wanted, SIZE).make_prompt(QUESTION)
         if kind == "question-answer"
         else corruption_objective(wanted, SIZE).gap_prompt([QUESTION, QUESTION])
     )

@@ -14,16 +14,16 @@ from engine.capabilities import check
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, POSITIONS
 from engine.data.baselines import class_prior_loss, naive_bayes
-from engine.data.objectives import Batch, Classification, PooledBatch, make_objective
+from engine.data.objectives import Batch, make_objective
 from engine.data.synthetic import bulletins
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.metrics import confusion_matrix, macro_f1
-from engine.generation.classifying import class_probabilities, encode_texts
 from engine.model.size import parameter_count, training_flops_per_token
 from engine.model.transformer import build_model, evaluating
 from engine.proofs.verify.claims import verify
 from engine.runs.files import write_json
 from engine.runs.reader import RunReader
+from engine.tasks.classification import ClassificationObjective, PooledBatch, class_probabilities, encode_texts
 from engine.tasks.task import make_task
 from engine.training.checkpoint import load_network
 from engine.training.self_check import self_check
@@ -168,7 +168,7 @@ def test_padding_changes_nothing_whatever_it_holds(architecture: str, position: 
         pytest.skip("not legal")
     wanted = RunConfig.model_validate(wanted.dump() | {"model": wanted.dump()["model"] | {"classes": 5}})
     model = build_model(wanted.model, 22, 1).double().eval()
-    objective, draw = Classification(wanted, 20), np.random.default_rng(1)
+    objective, draw = ClassificationObjective(wanted, 20), np.random.default_rng(1)
     texts = [draw.integers(0, 20, n) for n in (3, 11, 7)]
     batch = objective.class_batch(texts, [0, 1, 2])
     other = torch.where(batch.source_positions.index >= 0, batch.tokens, 5)
@@ -213,7 +213,7 @@ def test_sizes_are_those_of_the_network_that_is_built() -> None:
 # Leaks
 
 
-def verdict(objective: Classification, wanted: RunConfig) -> str:
+def verdict(objective: ClassificationObjective, wanted: RunConfig) -> str:
     model = build_model(wanted.model, 24, 1)
     windows = torch.randint(20, (2, objective.window), generator=torch.Generator().manual_seed(1))
     return leak_probe(model, objective, windows, 20, when="before", step=0).verdict
@@ -226,7 +226,7 @@ def test_no_network_sees_the_class_unless_it_is_in_what_it_reads(architecture: s
     wanted = config(model=changes | ({} if ATTENTIONS[attention].has_scores else {"attention_dropout": 0.0}))
     assert check(wanted) is None
 
-    class Leaking(Classification):
+    class Leaking(ClassificationObjective):
         """Puts the class at the end of the text."""
 
         def batch(self, windows: torch.Tensor, generator: torch.Generator) -> Batch:

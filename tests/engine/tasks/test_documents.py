@@ -16,7 +16,7 @@ from engine.generation.answering import greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.tasks.document_tasks import QuestionTask
+from engine.tasks.questions import QuestionTask
 from engine.tasks.task import Task, make_task
 from engine.training.checkpoint import load_network
 from engine.training.step import Stepper

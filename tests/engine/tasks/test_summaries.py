@@ -18,7 +18,7 @@ from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
 from engine.runs.reader import RunReader
 from engine.tasks.task import make_task
-from engine.tasks.translation_task import TranslationTask
+from engine.tasks.translation import TranslationTask
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
 from tests.engine.tasks.test_translation import trained

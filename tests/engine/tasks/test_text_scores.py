@@ -23,8 +23,7 @@ from engine.data.tokenizers import BpeTokenizer, ByteTokenizer, CharacterTokeniz
 from engine.data.tokenizers.words import WordDecoder, word_tokens
 from engine.evaluation.metrics import TargetScores
 from engine.model.transformer import build_model
-from engine.tasks.scorers import TextScorer, TextsScorer
-from engine.tasks.text_task import TextTask
+from engine.tasks.text import TextScorer, TextsScorer, TextTask
 
 TRAIN = "the cat sat on the mat . <unk> é\nthe dog sat on a mat . é\n" * 40
 TEXT = "the cat sat on a mat . é\na zebra sat\n" * 12

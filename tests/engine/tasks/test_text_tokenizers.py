@@ -9,7 +9,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.splits import Split
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import SIGNS
-from engine.tasks.text_task import TextTask
+from engine.tasks.text import TextTask
 
 TRAIN, HELD_OUT = "one two three one two\n" * 60, "one four four four\n" * 30
 CORPUS = TextCorpus("x", "x", "x.txt", {"train": Split(TRAIN), "validation": Split(HELD_OUT)})

@@ -6,13 +6,13 @@ import torch
 from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data import objectives
-from engine.data.objectives import Batch
+from engine.data.objectives import Batch, make_objective
 from engine.evaluation.checks import leak_probe, order_check
 from engine.model import attention, positions, transformer
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.tasks.text import MaskedObjective, NextTokenObjective
 from engine.training.assemble import assemble
 from engine.training.trial import switch_effect
 from tests.engine.model import cells
@@ -125,14 +125,14 @@ def test_a_swapped_shift_is_refused_before_the_first_step(tmp_path, monkeypatch)
     def swapped(self, windows, generator):
         return Batch(windows[:, 1:], windows[:, :-1], windows[:, 1:].numel())
 
-    monkeypatch.setattr(objectives.NextToken, "batch", swapped)
+    monkeypatch.setattr(NextTokenObjective, "batch", swapped)
     outcome, reader = run(miniature("baseline"), tmp_path)
     assert outcome.state == "failed" and set(reader.badges) == {"LEAK"}
 
 
 def test_masks_that_show_what_they_hide_leak(monkeypatch) -> None:
     """The place of the mask token carries the answer in another way: here as the token after it."""
-    real = objectives.Masked.batch
+    real = MaskedObjective.batch
 
     def telling(self, windows, generator):
         made = real(self, windows, generator)
@@ -142,10 +142,10 @@ def test_masks_that_show_what_they_hide_leak(monkeypatch) -> None:
 
     config = miniature("encoder-mlm")
     model = build_model(config.model, VOCAB + 1, 1)
-    objective = objectives.make_objective(config, VOCAB)
+    objective = make_objective(config, VOCAB)
     windows = torch.randint(VOCAB, (4, objective.window), generator=torch.Generator().manual_seed(1))
     assert leak_probe(model, objective, windows, VOCAB, when="before", step=0).verdict == "ok"
-    monkeypatch.setattr(objectives.Masked, "batch", telling)
+    monkeypatch.setattr(MaskedObjective, "batch", telling)
     assert leak_probe(model, objective, windows, VOCAB, when="before", step=0).verdict == "LEAK"
 
 

@@ -26,6 +26,7 @@ from engine.model.cache import Cache, KeyValueCache
 from engine.ranks import Ranks
 from engine.runs.control import Leaking
 from engine.runs.reader import RunReader
+from engine.tasks import classification, text
 from engine.training import assemble, checkpoint, inspector, optimizer, self_check, step, trainer
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tests.run_checks import minimal_leak_probe
@@ -193,7 +194,7 @@ def _shifted_target(patch: pytest.MonkeyPatch) -> None:
     def current(self, windows, generator):
         return objectives.Batch(windows[:, :-1], windows[:, :-1], windows[:, 1:].numel())
 
-    patch.setattr(objectives.NextToken, "batch", current)
+    patch.setattr(text.NextTokenObjective, "batch", current)
 
 
 def _norm_over(dim: int) -> Plant:
@@ -313,7 +314,7 @@ def _beams_not_reordered(patch: pytest.MonkeyPatch) -> None:
 
 
 def _padding_votes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(objectives.PooledBatch, "target_logits", lambda self, logits: logits.mean(1, keepdim=True))
+    patch.setattr(classification.PooledBatch, "target_logits", lambda self, logits: logits.mean(1, keepdim=True))
 
 
 def _padding_is_seen(patch: pytest.MonkeyPatch) -> None:

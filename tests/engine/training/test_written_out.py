@@ -19,12 +19,12 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
-from engine.data.objectives import Batch, PooledBatch
+from engine.data.objectives import Batch
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.splits import Split
 from engine.evaluation import metrics
-from engine.generation import classifying
-from engine.tasks import classification_task, scorers, text_task, translation_task
+from engine.tasks import classification, spans, task, text, translation
+from engine.tasks.classification import PooledBatch
 from engine.tasks.task import Task, make_task
 from engine.training.self_check import check_examples_against_files, full_vocabulary_copy
 from engine.training.small_corpora import write_like
@@ -61,22 +61,22 @@ def unshifted(patch: pytest.MonkeyPatch) -> None:
 
 
 def class_appended(patch: pytest.MonkeyPatch) -> None:
-    right = objectives.Classification.class_batch
+    right = classification.ClassificationObjective.class_batch
 
     def wrong(self, texts, classes, device="cpu"):
         texts = [np.append(text, label) for text, label in zip(texts, classes, strict=True)]
         return right(self, texts, classes, device)
 
-    patch.setattr(objectives.Classification, "class_batch", wrong)
+    patch.setattr(classification.ClassificationObjective, "class_batch", wrong)
 
 
 def boundary_ignored(patch: pytest.MonkeyPatch) -> None:
-    for module in (scorers, text_task):
-        patch.setattr(module, "boundary_token", lambda config, tokenizer: None)
+    patch.setattr(text, "boundary_token", lambda config, tokenizer: None)
 
 
 def boundary_ignored_in_training(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(text_task, "boundary_token", lambda config, tokenizer: None)
+    right = text.training_batches
+    patch.setattr(text, "training_batches", lambda *given: right(*given[:-1], None))
 
 
 def trains_on_validation(patch: pytest.MonkeyPatch) -> None:
@@ -92,20 +92,18 @@ def trains_on_validation(patch: pytest.MonkeyPatch) -> None:
 
 
 def scores_training(patch: pytest.MonkeyPatch) -> None:
-    right = text_task.TextTask.scorer
-    patch.setattr(
-        text_task.TextTask, "scorer", lambda self, config, device, split="": right(self, config, device, "train")
-    )
+    right = text.TextTask.scorer
+    patch.setattr(text.TextTask, "scorer", lambda self, config, device, split="": right(self, config, device, "train"))
 
 
 def bits_by_characters(patch: pytest.MonkeyPatch) -> None:
-    right = scorers.sum_sizes
+    right = text.sum_sizes
 
     def wrong(sizes):
         found = right(sizes)
         return found._replace(bytes=found.characters)
 
-    patch.setattr(scorers, "sum_sizes", wrong)
+    patch.setattr(text, "sum_sizes", wrong)
 
 
 def top_five(patch: pytest.MonkeyPatch) -> None:
@@ -123,7 +121,7 @@ def top_five(patch: pytest.MonkeyPatch) -> None:
             ]
         return replace(found, correct=torch.cat(near).numpy())
 
-    for module in (metrics, scorers):
+    for module in (metrics, task, text):
         patch.setattr(module, "score_batches", wrong)
 
 
@@ -137,24 +135,24 @@ def source_padding_seen(patch: pytest.MonkeyPatch) -> None:
 
 def learns_from_validation(patch: pytest.MonkeyPatch) -> None:
     """Byte pairs of both splits."""
-    right = text_task.make_tokenizer
+    right = text.make_tokenizer
 
     def wrong(corpus, config):
         whole = Split(corpus.splits["train"].text + corpus.splits["validation"].text)
         return right(replace(corpus, splits=corpus.splits | {"train": whole}), config)
 
-    patch.setattr(text_task, "make_tokenizer", wrong)
+    patch.setattr(text, "make_tokenizer", wrong)
 
 
 def pairs_learn_from_validation(patch: pytest.MonkeyPatch) -> None:
-    right = translation_task.make_tokenizer
+    right = translation.make_tokenizer
 
     def wrong(corpus, config):
         both = [corpus.splits[split] for split in ("train", "validation")]
         whole = replace(both[0], sources=both[0].sources + both[1].sources, targets=both[0].targets + both[1].targets)
         return right(replace(corpus, splits=corpus.splits | {"train": whole}), config)
 
-    patch.setattr(translation_task, "make_tokenizer", wrong)
+    patch.setattr(translation, "make_tokenizer", wrong)
 
 
 def mean_of_means(patch: pytest.MonkeyPatch) -> None:
@@ -168,8 +166,7 @@ def mean_of_means(patch: pytest.MonkeyPatch) -> None:
 def lowercased(patch: pytest.MonkeyPatch) -> None:
     """Every text is lowercased, asked or not."""
     wrong = lambda config, texts: [text.lower() for text in texts]
-    for module in (classifying, classification_task):
-        patch.setattr(module, "apply_case", wrong)
+    patch.setattr(classification, "apply_case", wrong)
 
 
 def first_token_lost(patch: pytest.MonkeyPatch) -> None:
@@ -178,8 +175,7 @@ def first_token_lost(patch: pytest.MonkeyPatch) -> None:
     def wrong(pairs, *given, **more):
         return right(replace(pairs, targets=[target[1:] for target in pairs.targets]), *given, **more)
 
-    for module in (rows, scorers):
-        patch.setattr(module, "pair_batch", wrong)
+    patch.setattr(translation, "pair_batch", wrong)
 
 
 def end_not_scored(patch: pytest.MonkeyPatch) -> None:
@@ -194,7 +190,8 @@ def end_not_scored(patch: pytest.MonkeyPatch) -> None:
             batch.targets[row, place] = objectives.IGNORED if n > 1 else batch.targets[row, place]
         return batch
 
-    patch.setattr(objectives, "shifted_batch", wrong)
+    for module in (objectives, spans):
+        patch.setattr(module, "shifted_batch", wrong)
 
 
 FAULTS: list[tuple[Plant, str, tuple[str, ...]]] = [

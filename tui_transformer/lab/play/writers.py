@@ -1,6 +1,6 @@
 """The writers of all objectives: continuing a text, filling gaps, translating, answering; and those kept loaded.
 
-A document model's answer follows the prompt that it was trained with (`engine.data.objectives`), in which ⁇ is a
+A document model's answer follows the prompt that it was trained with (`engine.tasks`), in which ⁇ is a
 mark. torch is imported only when a model is loaded, so load one off the event loop.
 """
 
@@ -373,7 +373,7 @@ class MaskedWriter(TextWriter):
         import numpy as np
         import torch
 
-        from engine.tasks.samples import GAP
+        from engine.tasks.text import GAP
 
         context = self.config.model.context_length
         # A gap is one token, whatever a token is.
@@ -536,7 +536,7 @@ class DocumentWriter(ModelWriter):
     def answer_and_likeliest_others(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
         from engine.generation.answering import beam_answers
         from engine.generation.surprise import answer_surprise
-        from engine.tasks.samples import decode_with_marks
+        from engine.tasks.documents import decode_with_marks
 
         prompt = self._make_prompt(text)
         answer = self._encode_answer(written, prompt)
@@ -628,12 +628,12 @@ class QuestionWriter(DocumentWriter):
     example = "'Where was Ada Lovelace born?'"
 
     def _make_prompt(self, text: str) -> "TokenPrompt":
-        from engine.data.objectives import QuestionAnswer
+        from engine.tasks.questions import QuestionObjective
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
             raise InputError(Message("prompt '': enter a question, e.g. {example}", example=self.example))
-        return QuestionAnswer(self.config, self._size).make_prompt(question)
+        return QuestionObjective(self.config, self._size).make_prompt(question)
 
 
 class SpanWriter(DocumentWriter):
@@ -646,7 +646,7 @@ class SpanWriter(DocumentWriter):
         return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
 
     def _make_prompt(self, text: str) -> "TokenPrompt":
-        from engine.data.objectives import corruption_objective
+        from engine.tasks.spans import corruption_objective
 
         parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
         most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
@@ -697,7 +697,7 @@ class ClassWriter(ModelWriter):
 
     def _ranked_classes(self, text: str) -> list[FullAnswer]:
         """Return every class with its probability, the likeliest first."""
-        from engine.generation.classifying import class_probabilities
+        from engine.tasks.classification import class_probabilities
 
         found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
         pairs = sorted(zip(self.classes, found, strict=True), key=lambda pair: -pair[1])
@@ -706,7 +706,7 @@ class ClassWriter(ModelWriter):
     def _model_input(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
 
-        from engine.generation.classifying import encode_texts
+        from engine.tasks.classification import encode_texts
 
         return torch.from_numpy(encode_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
 

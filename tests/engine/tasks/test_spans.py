@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from engine.base.errors import InputError
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED, Batch, corruption_objective, make_objective, token_origins
-from engine.data.rows import DocumentBatches, documents_to_score
-from engine.data.spans import (
+from engine.data.objectives import IGNORED, Batch, make_objective, token_origins
+from engine.tasks.spans import (
+    DocumentBatches,
+    corruption_objective,
     cs224n_spans,
+    documents_to_score,
     early_half_length_spans,
     random_prefix_lengths,
     random_segmentation,

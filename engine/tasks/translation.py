@@ -1,27 +1,30 @@
-"""The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
+"""Translation: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Generator, Tensor
 
 from engine.base.errors import InputError, join_or
-from engine.base.language import Message, tr
+from engine.base.language import Message, tr, trn
 from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.schemes import POSITIONS
+from engine.config.sections import END, PAD, START
 from engine.config.toml import resolve_config
 from engine.data.baselines import sentence_losses
-from engine.data.objectives import make_objective
+from engine.data.objectives import Batch, Objective, joined_batch, make_objective
 from engine.data.overlap import Overlap, pair_overlap
-from engine.data.padding import Tokens
+from engine.data.padding import AnyDevice, Tokens
 from engine.data.parallel.by_path import read_aligned
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.rows import EncodedPairs, PairBatches
+from engine.data.rows import BothSpecials, BucketedBatches, EncodedPairs, Relabel, identity, pair_batch
 from engine.data.tokenizers import (
     AnyTokenizer,
     CharacterTokenizer,
@@ -32,16 +35,252 @@ from engine.data.tokenizers import (
     describe,
 )
 from engine.data.tokenizers.tagged import add_tag, remove_tag, target_language_of
-from engine.evaluation.translation import CHARACTER_BLEU_NOTE, bleu_tokenizer
-from engine.generation.translation import pair_special_tokens
-from engine.runs.records import DataFacts, ExamplePrompt, ProbeFacts
-from engine.tasks.samples import RowSampler, translation_sampler
-from engine.tasks.scorers import ScoredSplit, TranslationScorer
-from engine.tasks.task import OwnFiles, Task, require_encodable, require_min_vocab_size
+from engine.evaluation.metrics import TargetScores
+from engine.evaluation.translation import (
+    CHARACTER_BLEU_NOTE,
+    OutputScores,
+    bleu_tokenizer,
+    exact_match,
+    score_translations,
+)
+from engine.generation.translation import Translator, pair_special_tokens
+from engine.model.transformer import Network
+from engine.runs.record_version import RECORD_VERSION
+from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, LeadBaseline, ProbeFacts, Translations
+from engine.tasks.task import (
+    N_SAMPLES,
+    OwnFiles,
+    ReportLine,
+    RowSampler,
+    Scorer,
+    Task,
+    evaluation_batch,
+    require_encodable,
+    require_min_vocab_size,
+    sample_prompts,
+)
+from engine.tasks.text import CopyObjective
 
 N_EXAMPLES = 5  # held-out sentences among the examples
 OWN_SPLIT = "test"  # the split that files of your own count as
 SPLITS = ("train", "validation", "test")  # any other is a probe
+BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
+
+
+class JoinedPairs(Objective):
+    """`source ⟨start⟩ target ⟨end⟩` in one text: what follows the start token is predicted, each token from all before
+    it. A window's first half is the source.
+    """
+
+    reorders_text = True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        self.pad, self.start, self.end = (self.special[name] for name in (PAD, START, END))
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        rows, read = windows.cpu().numpy(), self.window // 2
+        ended = [np.append(row, self.end) for row in rows[:, read:]]
+        return joined_batch(list(rows[:, :read]), ended, self.start, self.pad, windows.device)
+
+
+def pair_objective(config: RunConfig, vocab_size: int) -> Objective:
+    return (CopyObjective if config.has_source else JoinedPairs)(config, vocab_size)
+
+
+class PairBatches(BucketedBatches[Objective]):
+    """The batch stream of sentence pairs. Raises InputError: a pair is longer than the budget, or there is none."""
+
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        config: RunConfig,
+        objective: Objective,
+        special: BothSpecials,
+        device: AnyDevice = "cpu",
+    ) -> None:
+        self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
+        self._joined = not config.has_source
+        if not len(pairs):
+            problem = Message("no sentence pairs are left to train on; raise data.max_length or model.context_length")
+            raise InputError(problem)
+        or_else = tr(", or leave longer ones out with data.max_length")
+        lengths = pairs.joined_lengths if self._joined else pairs.lengths
+        super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
+
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
+        pairs = self.pairs.select(rows)
+        pairs = EncodedPairs(pairs.sources, [*map(relabel, pairs.targets)])
+        return pair_batch(pairs, self.special, self.device, joined=self._joined)
+
+
+@dataclass(frozen=True)
+class ScoredSplit:
+    pairs: Pairs
+    encoded: EncodedPairs
+
+
+@dataclass
+class TranslationScorer(Scorer):
+    """Exact scores and BLEU of one split, and exact matches of `probes`, other splits such as unseen constructions."""
+
+    config: RunConfig
+    split: ScoredSplit
+    probes: Mapping[str, ScoredSplit]
+    tokenizer: AnyTokenizer
+    device: torch.device
+    language: str = ""  # of the translations; "" if there are several, which the sources name
+    scores_own_files: bool = False
+    overlap: Overlap | None = None
+    records: int = RECORD_VERSION
+    _outputs: Sequence[str] = ()
+    label_width = 11
+
+    @property
+    def activity(self) -> str:
+        return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.split.pairs))
+
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+        scores = self.token_scores(model, between)
+        written = self.translate_and_score(model, self.split, between)
+        self._outputs = [row.output for row in written.rows]
+        characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
+        probes = self.probes if self.config.evaluation.probes else {}
+        apart = written.scores_by_target()
+        return EvaluationScores.create(
+            sentences=len(self.split.pairs),
+            loss=scores.loss,
+            perplexity=scores.perplexity,
+            bits_per_character=math.fsum(scores.nll) / math.log(2) / characters,
+            accuracy=scores.accuracy,
+            **{name: value for name, value in written.scores.items() if name in EvaluationScores.model_fields},
+            **({"bleu_to": {target: bleu for target, (bleu, *_) in apart.items()}} if apart else {}),
+            beam=self.config.evaluation.beam,
+            translated=written.n,
+            probes={f"to_{target}": exact for target, (_, exact, _) in apart.items()}
+            | {
+                # Not `translations`: BLEU takes as long as translating.
+                name: exact_match(
+                    split.pairs.targets[: self._n_translated(split)], self._translate(model, split, between)
+                )
+                for name, split in probes.items()
+            },
+            probe_places={f"to_{target}": n for target, (*_, n) in apart.items()}
+            | {name: self._n_translated(split) for name, split in probes.items()},
+            profile=scores.profile(),
+        )
+
+    def evaluate(self, model: Network, n_shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
+        tokens, written = self.token_scores(model), self.translate_and_score(model, self.split)
+        best, worst, beam = written.best(n_shown), written.worst(n_shown), self.config.evaluation.beam
+        apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.scores_by_target().items()}
+        record = {
+            "loss": tokens.loss,
+            "perplexity": tokens.perplexity,
+            "accuracy": tokens.accuracy,
+            "beam": beam,
+            "sentences": written.n,
+            **written.scores,
+            **({"to": apart} if apart else {}),
+            **({} if self.lead is None else {"lead": self.lead.dump()}),
+            "rows": [asdict(row) for row in (*best, *reversed(worst))],
+        }
+        if self.scores_own_files:
+            losses = zip(written.rows, self.sentence_lengths_and_losses(tokens), strict=True)
+            record["rows"] = [
+                {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
+                for number, (row, (n, loss)) in enumerate(losses, start=1)
+            ]
+        how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
+        lines = [
+            *self.score_lines(written, how),
+            (tr("exact"), f"{written.scores['exact_match']:.2%}"),
+            (tr("loss"), tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss)),
+            (tr("perplexity"), f"{tokens.perplexity:.4f}"),
+        ]
+        for title, some in ((tr("  best, {metric} {score:.1f}"), best), (tr("  worst, {metric} {score:.1f}"), worst)):
+            for row in some:
+                head = title.format(metric=written.metric, score=row.score)
+                lines += [head, f"    {row.source}", f"  → {row.output}", f"  = {row.reference}"]
+        return record, lines
+
+    def score_lines(self, written: OutputScores, how: str) -> Iterator[ReportLine]:
+        """Yield what the scores of translations say that were written greedily, or with a beam."""
+        scores = written.scores
+        said = trn(
+            "{bleu:.2f}   {n:,} sentence translated {how}",
+            "{bleu:.2f}   {n:,} sentences translated {how}",
+            written.n,
+            bleu=scores["bleu"],
+            how=how,
+        )
+        yield "BLEU", said
+        yield "", f"{scores['bleu_signature']}"
+        for language, (bleu, exact, n) in written.scores_by_target().items():
+            said = tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n)
+            yield tr("to {language}", language=language[:20]), said
+        yield "chrF", f"{scores['chrf']:.2f}   {scores['chrf_signature']}"
+
+    def outputs(self) -> Translations:
+        references = self.split.pairs.targets[: len(self._outputs)]
+        of_split = {"step": 0, "split": "validation", "beam": self.config.evaluation.beam}
+        return Translations.create(**of_split, references=tuple(references), outputs=tuple(self._outputs))
+
+    def batches(self) -> Iterator[Batch]:
+        encoded, size = self.split.encoded, evaluation_batch(self.config)
+        special, order = pair_special_tokens(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
+        joined = not self.config.has_source
+        for start in range(0, len(order), size):
+            yield pair_batch(encoded.select(order[start : start + size]), special, self.device, joined=joined)
+
+    def sentence_lengths_and_losses(self, scores: TargetScores) -> list[tuple[int, float]]:
+        """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""
+        lengths = self.split.encoded.lengths
+        order = np.argsort(lengths.sum(1), kind="stable")
+        parts = np.split(scores.nll, np.cumsum(lengths[order, 1])[:-1])
+        found = dict(zip(order.tolist(), parts, strict=True))
+        return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
+
+    def translate_and_score(
+        self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
+    ) -> OutputScores:
+        outputs = self._translate(model, split, between)
+        sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
+        return self.score_outputs(sources, references, outputs)
+
+    def score_outputs(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> OutputScores:
+        return score_translations(sources, references, outputs, self.language, self.records)
+
+    @property
+    def lead(self) -> LeadBaseline | None:
+        """What the first sentence of each article scores as its summary, where articles are summarized."""
+        return None
+
+    def _n_translated(self, split: ScoredSplit) -> int:
+        return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
+
+    def _translate(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
+        beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._n_translated(split)]
+        translator = Translator(model, self.tokenizer, self.config)
+        found = translator.translate(sources, beam=beam, between=between)
+        return [best[0].text for best in found]
+
+
+def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pairs) -> RowSampler:
+    """Translate the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
+    `InputError`: a prompt with characters the model will never know.
+    """
+    prompts = sample_prompts(config)
+    tokenizer.source.encode_all(prompts)  # refused now, not at step 500
+    places = range(0, len(held_out), max(1, len(held_out) // N_SAMPLES))[:N_SAMPLES]
+    shown = held_out.select(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
+
+    def write(model: Network, between: Callable[[], None]) -> list[str]:
+        translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
+        found = translator.translate(translator.encode(shown.sources), beam=beam, between=between)
+        return [best[0].text for best in found]
+
+    return RowSampler(shown.sources, shown.targets, write)
 
 
 @dataclass(frozen=True)

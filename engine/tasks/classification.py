@@ -1,0 +1,404 @@
+"""The class of a text: tokens learned from the training texts, and what readers of words alone get right."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from engine.base.errors import InputError
+from engine.base.language import Message, tr, trn
+from engine.config.lints import Lint
+from engine.config.schema import RowFacts, RunConfig
+from engine.config.sections import PAD, UNK
+from engine.config.toml import resolve_config
+from engine.data.baselines import class_prior_loss, naive_bayes
+from engine.data.labelled.by_path import read_labelled
+from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
+from engine.data.objectives import Batch, Objective
+from engine.data.overlap import Overlap, labelled_overlap
+from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, right_padded_positions
+from engine.data.rows import BucketedBatches, Relabel, identity, lengths_of
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, cached_bpe
+from engine.evaluation.metrics import confusion_matrix, macro_f1
+from engine.model.transformer import Network, evaluating
+from engine.runs.records import (
+    BestReaderScores,
+    DataFacts,
+    EvaluationScores,
+    MajorityFacts,
+    ModelOutput,
+    ProbeFacts,
+    Sample,
+)
+from engine.runs.verdict import Verdict
+from engine.tasks.task import (
+    OwnFiles,
+    RowSampler,
+    Scorer,
+    Task,
+    evaluation_batch,
+    require_min_vocab_size,
+    require_tokenizer_kind,
+    sample_prompts,
+    spread_indices,
+)
+
+AT_ONCE = 256  # texts
+
+
+class PooledBatch(Batch):
+    """Texts with one target each (B, 1): the logits of a text are the mean of its tokens'.
+
+    The head is linear, so this is a head on the mean of the last hidden states. Unlike the last token's, the mean does
+    not have to carry the whole text through one position, and every token learns from every text. Padding is left out;
+    the positions are those of the tokens.
+    """
+
+    def target_logits(self, logits: Tensor) -> Tensor:
+        """(B, T, C) → (B, 1, C)"""
+        if self.source_positions is None or self.source_positions.index.shape[1] != logits.shape[1]:
+            return logits.mean(1, keepdim=True)
+        real = (self.source_positions.index >= 0)[..., None]
+        return torch.where(real, logits, 0.0).sum(1, keepdim=True) / real.sum(1, keepdim=True)
+
+
+class ClassificationObjective(Objective):
+    """The class of a text. In a window for the leak probe, the first token stands for the class, the rest is read."""
+
+    conditional = pools_logits = True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        self.pad, self.unknown = self.special[PAD], self.special[UNK]
+
+    def class_batch(self, texts: Sequence[Tokens], classes: Sequence[int], device: AnyDevice = "cpu") -> PooledBatch:
+        """Return the batch of texts, at least one token each, and their classes."""
+        targets = torch.tensor(list(classes), dtype=torch.int64)[:, None]
+        at = right_padded_positions([len(text) for text in texts], device)
+        tokens = copy_to_device(pad_rows(texts, self.pad), device)
+        return PooledBatch(tokens, copy_to_device(targets, device), len(texts), None, at)
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        rows = windows.cpu().numpy()
+        return self.class_batch(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
+
+
+class LabelledBatches(BucketedBatches[ClassificationObjective]):
+    """The batch stream of labelled texts, of which there is at least one."""
+
+    def __init__(
+        self,
+        texts: Sequence[Tokens],
+        classes: Sequence[int],
+        config: RunConfig,
+        objective: ClassificationObjective,
+        device: AnyDevice = "cpu",
+    ) -> None:
+        self.texts, self.classes, self.objective, self.device = texts, classes, objective, device
+        lengths = lengths_of(texts)[:, None]
+        super().__init__(lambda epoch: lengths, config, tr("text"))
+
+    def _make_batch(self, rows: Sequence[int], step: int, micro: int, relabel: Relabel = identity) -> Batch:
+        classes = [int(relabel(np.array([self.classes[i]]))[0]) for i in rows]
+        return self.objective.class_batch([self.texts[i] for i in rows], classes, self.device)
+
+
+def texts_to_score(
+    texts: Sequence[Tokens], classes: Sequence[int], objective: ClassificationObjective, size: int, device: AnyDevice
+) -> Iterator[tuple[list[int], Batch]]:
+    """Yield all texts with their numbers, `size` at once, shortest first."""
+    order = np.argsort(lengths_of(texts), kind="stable").tolist()
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        yield rows, objective.class_batch([texts[i] for i in rows], [classes[i] for i in rows], device)
+
+
+def encode_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
+    """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
+    unknown = ClassificationObjective(config, tokenizer.vocab_size).unknown
+    texts = apply_case(config, texts)
+    found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_with_unknown(texts, unknown)]
+    if any(not len(tokens) for tokens in found):
+        raise InputError(Message("an empty text has no class; enter at least one word"))
+    return found
+
+
+def apply_case(config: RunConfig, texts: Sequence[str]) -> Sequence[str]:
+    return [text.lower() for text in texts] if config.data.lowercase else texts
+
+
+def class_probabilities(
+    model: Network,
+    tokenizer: Tokenizer,
+    config: RunConfig,
+    texts: Sequence[str],
+    between: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return (B, C) the probability of each class; `between` is called between batches and may raise to stop."""
+    objective, device = ClassificationObjective(config, tokenizer.vocab_size), next(model.parameters()).device
+    read, found = encode_texts(tokenizer, config, texts), []
+    with evaluating(model):
+        for start in range(0, len(read), AT_ONCE):
+            between()
+            some = read[start : start + AT_ONCE]
+            batch = objective.class_batch(some, [0] * len(some), device)
+            found.append(batch.target_logits(model(*batch.inputs))[:, 0].float().softmax(-1).cpu())
+    return torch.cat(found)
+
+
+@dataclass
+class ClassScorer(Scorer):
+    """Exact scores of one split of labelled texts, cut to the context; `ordered` are the classes that only the order
+    of words tells apart.
+    """
+
+    config: RunConfig
+    texts: Sequence[Tokens]
+    truth: Sequence[int]  # the class of each
+    names: Sequence[str]  # of the classes
+    order_only_classes: Sequence[int]
+    objective: ClassificationObjective
+    device: torch.device
+    scores_own_files: bool = False
+    overlap: Overlap | None = None
+    probe_format = tr("{share:.1%} of {places:,} texts")
+
+    @property
+    def activity(self) -> str:
+        return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
+
+    def batches(self) -> Iterator[Batch]:
+        return (batch for _, batch in self._numbered_batches())
+
+    def _numbered_batches(self) -> Iterator[tuple[list[int], Batch]]:
+        size = evaluation_batch(self.config)
+        return texts_to_score(self.texts, self.truth, self.objective, size, self.device)
+
+    def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
+        truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        with evaluating(model):
+            for rows, batch in self._numbered_batches():
+                between()
+                log_p = batch.target_logits(model(*batch.inputs))[:, 0].float().log_softmax(-1)
+                nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
+                found[rows] = log_p.argmax(-1).cpu().numpy()
+        loss, counts = math.fsum(nll) / len(nll), confusion_matrix(truth, found, len(self.names))
+        if self.scores_own_files:
+            parts = zip(truth.tolist(), found.tolist(), nll.tolist(), strict=True)
+            self._rows = [
+                {"text": number, "class": self.names[right], "predicted": self.names[given], "loss": loss}
+                for number, (right, given, loss) in enumerate(parts, start=1)
+            ]
+        asked = np.isin(truth, self.order_only_classes)
+        probed = self.config.evaluation.probes and bool(asked.any())
+        return EvaluationScores.create(
+            texts=len(truth),
+            loss=loss,
+            perplexity=math.exp(loss) if loss < 700 else math.inf,
+            accuracy=float((found == truth).mean()),
+            macro_f1=macro_f1(counts),
+            confusion=tuple(tuple(row) for row in counts.tolist()),
+            probes={"order": float((found == truth)[asked].mean())} if probed else {},
+            probe_places={"order": int(asked.sum())} if probed else {},
+        )
+
+
+@dataclass(frozen=True)
+class ClassSampler(RowSampler):
+    """Classifies some fixed texts."""
+
+    names: Sequence[str] = ()  # of the classes
+    probabilities: Callable[[Network, Callable[[], None]], Tensor] | None = None  # (n, C) of a model
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        assert self.probabilities is not None
+        rows = []
+        found = self.probabilities(model, between)
+        for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
+            ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
+            shown = {name: round(chance, 4) for name, chance in ranked}
+            rows.append(ModelOutput.create(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
+        return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+
+
+def class_sampler(
+    config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[str], classes: Sequence[int], names: Sequence[str]
+) -> ClassSampler:
+    """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
+    prompts, at = sample_prompts(config), spread_indices(held_out)
+    texts = prompts or [held_out[i] for i in at]
+    right = [""] * len(prompts) if prompts else [names[classes[i]] for i in at]
+    return ClassSampler(
+        texts,
+        right,
+        lambda model, between: (),
+        names,
+        lambda model, between: class_probabilities(model, tokenizer, config, texts, between),
+    )
+
+
+@dataclass(frozen=True)
+class ClassificationTask(Task):
+    corpus: LabelledCorpus
+    tokenizer: Tokenizer
+    encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
+    corpus_class = LabelledCorpus
+
+    @classmethod
+    def from_corpus(
+        cls, corpus: LabelledCorpus, config: RunConfig, given_tokenizer: AnyTokenizer | None = None
+    ) -> Self:
+        tokenizer = _tokenizer(corpus, config, given_tokenizer)
+        encoded = {split: encode_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()}
+        return cls(corpus, tokenizer, encoded)
+
+    @classmethod
+    def user_files_scorer(cls, user_files: OwnFiles) -> ClassScorer:
+        classes, tokenizer = user_files.facts.classes, user_files.tokenizer.target
+        found = read_labelled(Path(user_files.files["csv"]).expanduser(), classes, user_files.reading)
+        encoded = encode_texts(tokenizer, user_files.config, found.texts)
+        objective = ClassificationObjective(user_files.config, tokenizer.vocab_size)
+        seen = cls.user_files_overlap(cls.reload_training_split(user_files), found)
+        return ClassScorer(
+            user_files.config, encoded, found.classes, classes, (), objective, user_files.device, True, seen
+        )
+
+    def data_verdicts(self) -> list[Verdict]:
+        return [*super().data_verdicts(), *(one.verdict for one in self.corpus.shortcuts)]
+
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
+        yield from (Lint("data.corpus", note) for note in self.corpus.notes if not self.corpus.reader_accuracies)
+
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        if self.corpus.refusal:
+            raise InputError(self.corpus.refusal)
+        n, wanted = len(self.corpus.classes), config.model.classes
+        if wanted not in (None, n):
+            problem = Message(
+                "model.classes = {wanted}: corpus {name} has {n} classes; leave it out",
+                wanted=wanted,
+                name=self.corpus.name,
+                n=n,
+            )
+            raise InputError(problem)
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        needed, texts = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        rows = RowFacts(steps, classes=n)
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        names, texts = self.corpus.classes, self.corpus.splits[split]
+        found = zip(texts.texts, texts.classes, self.encoded[split], strict=True)
+        return ({"text": text, "label": names[i], "class": i, "tokens": tokens} for text, i, tokens in found)
+
+    def n_predicted(self, split: str) -> int:
+        return len(self.encoded[split])
+
+    @staticmethod
+    def overlap_between(train: LabelledTexts, held_out: LabelledTexts, split: str) -> Overlap | None:
+        return labelled_overlap(train.texts, held_out.texts, split)
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        corpus, n = self.corpus, len(self.corpus.classes)
+        train, held_out = (self._class_ids(split) for split in ("train", "validation"))
+        answer, right, of = corpus.majority_baseline("validation")
+        words = self.bag_of_words_accuracy("validation")
+        reader = corpus.reader_accuracies.get("validation")
+        ordered = int(np.isin(held_out, corpus.order_only_classes).sum())
+        # A text's first word has no space before it, so a bag of such tokens reveals who is named first.
+        unordered = not self.tokenizer.joins_spaces or self.records < 3
+        probes: tuple[ProbeFacts, ...] = ()
+        if reader is not None and ordered:
+            said = Message("texts whose class only word order reveals; chance: the best reader that ignores order")
+            if not unordered:
+                said = Message("texts whose class only word order reveals")
+            # By one constant answer.
+            guess = max(np.bincount(held_out[np.isin(held_out, corpus.order_only_classes)])) / ordered
+            best = reader.chance if self.records < 3 else max(reader.chance, float(guess))
+            chance = round(best, 6) if unordered else None
+            probes = (ProbeFacts.create(name="order", description=said, n=ordered, chance=chance),)
+        return DataFacts.create(
+            corpus=corpus.version,
+            source=corpus.source,
+            notes=corpus.all_notes,
+            reading=corpus.reading.version,
+            encodings=corpus.reading.findings.encodings,
+            sha256=corpus.sha256,
+            splits={split: self._counts(config, split) for split in corpus.splits},
+            padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            overlap=self.overlap_facts,
+            floor=None,
+            plausible=None,
+            unigram=class_prior_loss(train, held_out, n),
+            majority=MajorityFacts.create(answer=answer, right=right, of=of, score="accuracy"),
+            classes=corpus.classes,
+            bag_of_words=words,
+            best_reader=None
+            if reader is None
+            else BestReaderScores.create(
+                accuracy=reader.best, expected=reader.expected, unordered=reader.unordered if unordered else None
+            ),
+            probes=probes,
+        )
+
+    def bag_of_words_accuracy(self, split: str) -> float:
+        """Return the accuracy of naive Bayes on the words of a split, without case, whatever the tokens are."""
+        texts = {name: [text.casefold() for text in self.corpus.splits[name].texts] for name in ("train", split)}
+        words = WordTokenizer.from_texts(texts["train"])
+        train, held_out = (
+            [ids[ids >= 0] for ids in words.encode_with_unknown(texts[name], -1)] for name in ("train", split)
+        )
+        found = naive_bayes(train, self._class_ids("train"), held_out, words.vocab_size, len(self.corpus.classes))
+        return float((found == self._class_ids(split)).mean())
+
+    def batches(self, config: RunConfig, device: torch.device) -> LabelledBatches:
+        objective = ClassificationObjective(config, self.vocab_size)
+        return LabelledBatches(self.encoded["train"], self.corpus.splits["train"].classes, config, objective, device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> ClassScorer:
+        corpus, probed = self.corpus, self.corpus.order_only_classes if self.corpus.reader_accuracies else ()
+        truth, objective = corpus.splits[split].classes, ClassificationObjective(config, self.vocab_size)
+        return ClassScorer(config, self.encoded[split], truth, corpus.classes, probed, objective, device)
+
+    def sampler(self, config: RunConfig) -> RowSampler:
+        held_out = self.corpus.splits["validation"]
+        return class_sampler(config, self.tokenizer, held_out.texts, held_out.classes, self.corpus.classes)
+
+    def _class_ids(self, split: str) -> NDArray[np.int64]:
+        return np.array(self.corpus.splits[split].classes, dtype=np.int64)
+
+    def _counts(self, config: RunConfig, split: str) -> dict[str, int]:
+        encoded, context = self.encoded[split], config.model.context_length
+        unknown = self.vocab_size + config.special_tokens.index(UNK)
+        return {
+            "texts": len(encoded),
+            "characters": sum(map(len, self.corpus.splits[split].texts)),
+            "tokens": sum(map(len, encoded)),
+            "unknown": sum(int((tokens == unknown).sum()) for tokens in encoded),
+            "at_context": sum(len(tokens) == context for tokens in encoded),
+        }
+
+
+def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
+    """Return the given tokenizer, or one of the training texts alone."""
+    wanted, texts = config.data.tokenizer, apply_case(config, corpus.splits["train"].texts)
+    if given is not None:
+        require_tokenizer_kind(given, config)
+        return given.target
+    made: Mapping[str, Any] = {
+        "bpe": lambda: cached_bpe(texts, config.data.bpe_size),
+        "words": lambda: WordTokenizer.from_frequent(texts),
+        "characters": lambda: CharacterTokenizer.from_texts(texts),
+    }
+    found: Tokenizer = made[wanted]()
+    return found
