@@ -24,20 +24,19 @@ from engine.config.fields import (
 )
 from engine.config.measures import SELECTS
 from engine.config.schemes import OPTIMIZERS, SCHEDULES
+from engine.config.tasks import TASKS
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     OptimizerName: TypeAlias = str
     ScheduleName: TypeAlias = str
     SelectName: TypeAlias = str
+    ObjectiveName: TypeAlias = str
 else:
-    OptimizerName, ScheduleName, SelectName = Literal[*OPTIMIZERS], Literal[*SCHEDULES], Literal[*SELECTS]
+    OptimizerName, ScheduleName = Literal[*OPTIMIZERS], Literal[*SCHEDULES]
+    SelectName, ObjectiveName = Literal[*SELECTS], Literal[*TASKS]
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
-
-PAD, START, END, MASK, UNK = "[pad]", "[start]", "[end]", "[mask]", "[unk]"
-MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
-SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
 
 class DataConfig(Section):
@@ -133,35 +132,7 @@ class ObjectiveConfig(Section):
     """
 
     kind: Annotated[
-        Literal[
-            "next-token",
-            "masked",
-            "copy",
-            "reverse",
-            "continuation",
-            "shifted",
-            "translation",
-            "summarization",
-            "span-corruption",
-            "question-answer",
-            "classification",
-        ],
-        Doc(
-            "what is predicted from what",
-            {
-                "next-token": "each token from those before it, as in GPT",
-                "masked": "hidden tokens from those on both sides, as in BERT",
-                "copy": "the source itself, to test whether information gets through",
-                "reverse": "the source backwards, to test whether each position finds its counterpart",
-                "continuation": "the text that follows the source",
-                "shifted": "the source shifted by one token, to show the effect of a common mistake",
-                "translation": "a sentence in another language",
-                "summarization": "the summary or the headline of an article",
-                "span-corruption": "a removed span from the text around it, as in T5",
-                "question-answer": "the answer to a question about the documents",
-                "classification": "the class of a text, such as the section a news item belongs to",
-            },
-        ),
+        ObjectiveName, Doc("what is predicted from what", {name: kind.sentence for name, kind in TASKS.items()})
     ] = "next-token"
     mask_fraction: Annotated[
         float, Field(gt=0.0, lt=1.0), Doc("share of a window that `masked` predicts, or that `t5` spans remove")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from engine.base.language import Message, tr
 from engine.config.measures import ROUGE
 from engine.config.rules import Rule
-from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.visibility import sees_ahead
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
+PAD, START, END, MASK, UNK = "[pad]", "[start]", "[end]", "[mask]", "[unk]"
+MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
+SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 CorpusKindName = Literal["text", "pairs", "documents", "labelled"]  # of a corpus
 SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
@@ -26,6 +28,7 @@ class TaskKind:
     """The base class. Its defaults suit a source and a target cut from one window of a text."""
 
     name: str
+    sentence = ""  # what is predicted from what
     task = "engine.tasks.text.TextTask"
     examples = "engine.tasks.text.CopyObjective"
 
@@ -90,6 +93,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
+    sentence = Message("each token from those before it, as in GPT")
     aim = Message("prediction of the next token")
     examples = "engine.tasks.text.NextTokenObjective"
     architectures = ("decoder", "encoder")
@@ -126,6 +130,7 @@ class NextToken(TaskKind):
 
 class Masked(TaskKind):
     name = "masked"
+    sentence = Message("hidden tokens from those on both sides, as in BERT")
     aim = Message("prediction of hidden tokens")
     examples = "engine.tasks.text.MaskedObjective"
     architectures = ("encoder",)
@@ -146,6 +151,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
+    sentence = Message("the source itself, to test whether information gets through")
     aim = Message("copying the source")
     special = (START,)
 
@@ -155,6 +161,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
+    sentence = Message("the source backwards, to test whether each position finds its counterpart")
     aim = Message("writing the source backwards")
     examples = "engine.tasks.text.ReverseObjective"
 
@@ -163,6 +170,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
+    sentence = Message("the text that follows the source")
     aim = Message("continuing the source")
     examples = "engine.tasks.text.ContinuationObjective"
     predicts_from_past = True
@@ -178,6 +186,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
+    sentence = Message("the source shifted by one token, to show the effect of a common mistake")
     aim = Message("the source shifted by one token")
     examples = "engine.tasks.text.ShiftedObjective"
     predicts_from_past = True
@@ -222,6 +231,7 @@ class Translation(TaskKind):
     """The translation of a sentence. A decoder reads both as one text, with the start token between them."""
 
     name = "translation"
+    sentence = Message("a sentence in another language")
     aim = Message("translation")
     task = "engine.tasks.translation.TranslationTask"
     examples = "engine.tasks.translation.pair_objective"
@@ -272,6 +282,7 @@ class Summarization(Translation):
     """
 
     name = "summarization"
+    sentence = Message("the summary or the headline of an article")
     aim = Message("summarization")
     task = "engine.tasks.summarization.SummaryTask"
     row_name = Message("articles")
@@ -311,6 +322,7 @@ class _DocumentTask(TaskKind):
 
 class SpanCorruption(_DocumentTask):
     name = "span-corruption"
+    sentence = Message("a removed span from the text around it, as in T5")
     aim = Message("span-corruption")
     task = "engine.tasks.spans.SpanTask"
     examples = "engine.tasks.spans.corruption_objective"
@@ -367,6 +379,7 @@ class SpanCorruption(_DocumentTask):
 
 class QuestionAnswer(_DocumentTask):
     name = "question-answer"
+    sentence = Message("the answer to a question about the documents")
     aim = Message("question-answer")
     task = "engine.tasks.questions.QuestionTask"
     examples = "engine.tasks.questions.QuestionObjective"
@@ -386,6 +399,7 @@ class Classification(TaskKind):
     """The class of a whole text. Every token of it has a vote: their logits over the classes are averaged."""
 
     name = "classification"
+    sentence = Message("the class of a text, such as the section a news item belongs to")
     aim = Message("classification")
     task = "engine.tasks.classification.ClassificationTask"
     examples = "engine.tasks.classification.ClassificationObjective"

@@ -15,7 +15,7 @@ from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
 from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
-from engine.config.sections import PAD, UNK
+from engine.config.tasks import PAD, UNK
 from engine.config.toml import resolve_config
 from engine.data.baselines import class_prior_loss, naive_bayes
 from engine.data.labelled.by_path import read_labelled

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
 from engine.config.schema import RunConfig
-from engine.config.sections import MASK, PAD
+from engine.config.tasks import MASK, PAD
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.objectives import Batch, Objective, TokenPrompt, joined_batch, source_target_batch
 from engine.data.overlap import Overlap, question_overlap

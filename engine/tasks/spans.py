@@ -19,8 +19,7 @@ from torch import Generator, Tensor
 from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
 from engine.config.schema import RunConfig
-from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, SHORTEST_DOCUMENT, START
-from engine.config.tasks import corrupted_lengths, span_counts
+from engine.config.tasks import MASK, MASKS_IN_A_ROW, PAD, SHORTEST_DOCUMENT, START, corrupted_lengths, span_counts
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
 from engine.data.objectives import Batch, Objective, TokenPrompt, shifted_batch, source_target_batch

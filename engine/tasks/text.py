@@ -19,7 +19,7 @@ from engine.base.seeds import seed_for
 from engine.config.lints import Lint
 from engine.config.measures import MOST_UNKNOWN
 from engine.config.schema import RunConfig
-from engine.config.sections import MASK, START
+from engine.config.tasks import MASK, START
 from engine.config.toml import resolve_config
 from engine.config.visibility import self_attention
 from engine.data import sources

@@ -16,7 +16,7 @@ from engine.base.language import Message, tr, trn
 from engine.config.lints import Lint
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.schemes import POSITIONS
-from engine.config.sections import END, PAD, START
+from engine.config.tasks import END, PAD, START
 from engine.config.toml import resolve_config
 from engine.data.baselines import sentence_losses
 from engine.data.objectives import Batch, Objective, joined_batch, make_objective

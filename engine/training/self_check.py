@@ -23,7 +23,8 @@ from torch import Tensor
 from engine.base.language import Message
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import END, OptimizerConfig
+from engine.config.sections import OptimizerConfig
+from engine.config.tasks import END
 from engine.config.visibility import self_attention
 from engine.data.loader import BatchStream, TextBatches
 from engine.data.objectives import IGNORED, Batch

@@ -16,7 +16,7 @@ from engine.base.language import Message
 from engine.base.seeds import seed_for
 from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
-from engine.config.sections import END
+from engine.config.tasks import END
 from engine.data.loader import BatchStream
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout, seed_generators

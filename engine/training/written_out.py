@@ -27,7 +27,7 @@ import torch
 from engine.base.cache_folder import use_cache_folder
 from engine.base.language import Message
 from engine.config.schema import RunConfig
-from engine.config.sections import END, MASK, START, UNK
+from engine.config.tasks import END, MASK, START, UNK
 from engine.data import sources
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import END_OF_TEXT
