@@ -14,9 +14,8 @@ from torch import Generator, Tensor
 from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
 from engine.config.lints import Lint
-from engine.config.schema import RowFacts, RunConfig
+from engine.config.schema import RunConfig
 from engine.config.tasks import PAD, UNK
-from engine.config.toml import resolve_config
 from engine.data.baselines import class_prior_loss, naive_bayes
 from engine.data.labelled.by_path import read_labelled
 from engine.data.labelled.corpus import LabelledCorpus, LabelledTexts
@@ -32,18 +31,16 @@ from engine.runs.records import (
     DataFacts,
     EvaluationScores,
     MajorityFacts,
-    ModelOutput,
     ProbeFacts,
-    Sample,
 )
 from engine.runs.verdict import Verdict
 from engine.tasks.task import (
+    OWN_SPLIT,
     OwnFiles,
     RowSampler,
-    Scorer,
-    Task,
+    RowScorer,
+    RowTask,
     evaluation_batch,
-    require_min_vocab_size,
     require_tokenizer_kind,
     sample_prompts,
     spread_indices,
@@ -109,16 +106,6 @@ class LabelledBatches(BucketedBatches[ClassificationObjective]):
         return self.objective.class_batch([self.texts[i] for i in rows], classes, self.device)
 
 
-def texts_to_score(
-    texts: Sequence[Tokens], classes: Sequence[int], objective: ClassificationObjective, size: int, device: AnyDevice
-) -> Iterator[tuple[list[int], Batch]]:
-    """Yield all texts with their numbers, `size` at once, shortest first."""
-    order = np.argsort(lengths_of(texts), kind="stable").tolist()
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        yield rows, objective.class_batch([texts[i] for i in rows], [classes[i] for i in rows], device)
-
-
 def encode_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
     """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
     unknown = ClassificationObjective(config, tokenizer.vocab_size).unknown
@@ -153,50 +140,44 @@ def class_probabilities(
 
 
 @dataclass
-class ClassScorer(Scorer):
-    """Exact scores of one split of labelled texts, cut to the context; `ordered` are the classes that only the order
-    of words tells apart.
-    """
+class ClassScorer(RowScorer["ClassificationTask"]):
+    """Exact scores of one split of labelled texts, cut to the context."""
 
-    config: RunConfig
-    texts: Sequence[Tokens]
-    truth: Sequence[int]  # the class of each
-    names: Sequence[str]  # of the classes
-    order_only_classes: Sequence[int]
-    objective: ClassificationObjective
-    device: torch.device
-    scores_own_files: bool = False
-    overlap: Overlap | None = None
     probe_format = tr("{share:.1%} of {places:,} texts")
 
     @property
     def activity(self) -> str:
-        return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
+        return trn("classifying {n:,} text", "classifying {n:,} texts", self.task.n_predicted(self.split))
 
     def batches(self) -> Iterator[Batch]:
         return (batch for _, batch in self._numbered_batches())
 
     def _numbered_batches(self) -> Iterator[tuple[list[int], Batch]]:
-        size = evaluation_batch(self.config)
-        return texts_to_score(self.texts, self.truth, self.objective, size, self.device)
+        """Yield all texts with their numbers, shortest first."""
+        texts, classes = self.task.encoded[self.split], self.task.corpus.splits[self.split].classes
+        objective = ClassificationObjective(self.config, self.task.vocab_size)
+        order, size = np.argsort(lengths_of(texts), kind="stable").tolist(), evaluation_batch(self.config)
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            yield rows, objective.class_batch([texts[i] for i in rows], [classes[i] for i in rows], self.device)
 
     def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
-        truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
-        found = np.zeros(len(self.texts), dtype=np.int64)
+        corpus, truth = self.task.corpus, self.task.class_ids(self.split)
+        nll, found = np.zeros(len(truth)), np.zeros(len(truth), dtype=np.int64)
         with evaluating(model):
             for rows, batch in self._numbered_batches():
                 between()
                 log_p = batch.target_logits(model(*batch.inputs))[:, 0].float().log_softmax(-1)
                 nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
                 found[rows] = log_p.argmax(-1).cpu().numpy()
-        loss, counts = math.fsum(nll) / len(nll), confusion_matrix(truth, found, len(self.names))
+        loss, counts = math.fsum(nll) / len(nll), confusion_matrix(truth, found, len(corpus.classes))
         if self.scores_own_files:
             parts = zip(truth.tolist(), found.tolist(), nll.tolist(), strict=True)
             self._rows = [
-                {"text": number, "class": self.names[right], "predicted": self.names[given], "loss": loss}
+                {"text": number, "class": corpus.classes[right], "predicted": corpus.classes[given], "loss": loss}
                 for number, (right, given, loss) in enumerate(parts, start=1)
             ]
-        asked = np.isin(truth, self.order_only_classes)
+        asked = np.isin(truth, corpus.order_only_classes if corpus.reader_accuracies else ())
         probed = self.config.evaluation.probes and bool(asked.any())
         return EvaluationScores.create(
             texts=len(truth),
@@ -211,41 +192,7 @@ class ClassScorer(Scorer):
 
 
 @dataclass(frozen=True)
-class ClassSampler(RowSampler):
-    """Classifies some fixed texts."""
-
-    names: Sequence[str] = ()  # of the classes
-    probabilities: Callable[[Network, Callable[[], None]], Tensor] | None = None  # (n, C) of a model
-
-    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
-        assert self.probabilities is not None
-        rows = []
-        found = self.probabilities(model, between)
-        for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
-            ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
-            shown = {name: round(chance, 4) for name, chance in ranked}
-            rows.append(ModelOutput.create(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
-        return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
-
-
-def class_sampler(
-    config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[str], classes: Sequence[int], names: Sequence[str]
-) -> ClassSampler:
-    """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
-    prompts, at = sample_prompts(config), spread_indices(held_out)
-    texts = prompts or [held_out[i] for i in at]
-    right = [""] * len(prompts) if prompts else [names[classes[i]] for i in at]
-    return ClassSampler(
-        texts,
-        right,
-        lambda model, between: (),
-        names,
-        lambda model, between: class_probabilities(model, tokenizer, config, texts, between),
-    )
-
-
-@dataclass(frozen=True)
-class ClassificationTask(Task):
+class ClassificationTask(RowTask):
     corpus: LabelledCorpus
     tokenizer: Tokenizer
     encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
@@ -264,11 +211,9 @@ class ClassificationTask(Task):
         classes, tokenizer = user_files.facts.classes, user_files.tokenizer.target
         found = read_labelled(Path(user_files.files["csv"]).expanduser(), classes, user_files.reading)
         encoded = encode_texts(tokenizer, user_files.config, found.texts)
-        objective = ClassificationObjective(user_files.config, tokenizer.vocab_size)
+        task = cls(LabelledCorpus("", "", "", (), classes, {OWN_SPLIT: found}), tokenizer, {OWN_SPLIT: encoded})
         seen = cls.user_files_overlap(cls.reload_training_split(user_files), found)
-        return ClassScorer(
-            user_files.config, encoded, found.classes, classes, (), objective, user_files.device, True, seen
-        )
+        return ClassScorer(task, user_files.config, user_files.device, OWN_SPLIT, scores_own_files=True, overlap=seen)
 
     def data_verdicts(self) -> list[Verdict]:
         return [*super().data_verdicts(), *(one.verdict for one in self.corpus.shortcuts)]
@@ -277,7 +222,7 @@ class ClassificationTask(Task):
         yield from super().lints(config)
         yield from (Lint("data.corpus", note) for note in self.corpus.notes if not self.corpus.reader_accuracies)
 
-    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+    def check_sizes(self, config: RunConfig) -> dict[str, int | None]:
         if self.corpus.refusal:
             raise InputError(self.corpus.refusal)
         n, wanted = len(self.corpus.classes), config.model.classes
@@ -289,10 +234,7 @@ class ClassificationTask(Task):
                 n=n,
             )
             raise InputError(problem)
-        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, texts = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
-        rows = RowFacts(steps, classes=n)
-        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
+        return {"classes": n}
 
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         names, texts = self.corpus.classes, self.corpus.splits[split]
@@ -308,7 +250,7 @@ class ClassificationTask(Task):
 
     def facts(self, config: RunConfig) -> DataFacts:
         corpus, n = self.corpus, len(self.corpus.classes)
-        train, held_out = (self._class_ids(split) for split in ("train", "validation"))
+        train, held_out = (self.class_ids(split) for split in ("train", "validation"))
         answer, right, of = corpus.majority_baseline("validation")
         words = self.bag_of_words_accuracy("validation")
         reader = corpus.reader_accuracies.get("validation")
@@ -326,14 +268,9 @@ class ClassificationTask(Task):
             chance = round(best, 6) if unordered else None
             probes = (ProbeFacts.create(name="order", description=said, n=ordered, chance=chance),)
         return DataFacts.create(
-            corpus=corpus.version,
-            source=corpus.source,
-            notes=corpus.all_notes,
-            reading=corpus.reading.version,
-            encodings=corpus.reading.findings.encodings,
-            sha256=corpus.sha256,
+            **self.corpus_facts(),
             splits={split: self._counts(config, split) for split in corpus.splits},
-            padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
+            padding=self.padding_share(config),
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             overlap=self.overlap_facts,
@@ -358,23 +295,34 @@ class ClassificationTask(Task):
         train, held_out = (
             [ids[ids >= 0] for ids in words.encode_with_unknown(texts[name], -1)] for name in ("train", split)
         )
-        found = naive_bayes(train, self._class_ids("train"), held_out, words.vocab_size, len(self.corpus.classes))
-        return float((found == self._class_ids(split)).mean())
+        found = naive_bayes(train, self.class_ids("train"), held_out, words.vocab_size, len(self.corpus.classes))
+        return float((found == self.class_ids(split)).mean())
 
     def batches(self, config: RunConfig, device: torch.device) -> LabelledBatches:
         objective = ClassificationObjective(config, self.vocab_size)
         return LabelledBatches(self.encoded["train"], self.corpus.splits["train"].classes, config, objective, device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> ClassScorer:
-        corpus, probed = self.corpus, self.corpus.order_only_classes if self.corpus.reader_accuracies else ()
-        truth, objective = corpus.splits[split].classes, ClassificationObjective(config, self.vocab_size)
-        return ClassScorer(config, self.encoded[split], truth, corpus.classes, probed, objective, device)
+        return ClassScorer(self, config, device, split)
 
     def sampler(self, config: RunConfig) -> RowSampler:
-        held_out = self.corpus.splits["validation"]
-        return class_sampler(config, self.tokenizer, held_out.texts, held_out.classes, self.corpus.classes)
+        """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
+        prompts, held_out, names = sample_prompts(config), self.corpus.splits["validation"], self.corpus.classes
+        at = spread_indices(held_out.texts)
+        texts = prompts or [held_out.texts[i] for i in at]
+        right = [""] * len(prompts) if prompts else [names[held_out.classes[i]] for i in at]
 
-    def _class_ids(self, split: str) -> NDArray[np.int64]:
+        def write(model: Network, between: Callable[[], None]) -> list[dict[str, Any]]:
+            outputs = []
+            for chances in class_probabilities(model, self.tokenizer, config, texts, between).tolist():
+                ranked = sorted(zip(names, chances, strict=True), key=lambda one: -one[1])
+                probabilities = {name: round(chance, 4) for name, chance in ranked}
+                outputs.append({"text": ranked[0][0], "probabilities": probabilities})
+            return outputs
+
+        return RowSampler(texts, right, write)
+
+    def class_ids(self, split: str) -> NDArray[np.int64]:
         return np.array(self.corpus.splits[split].classes, dtype=np.int64)
 
     def _counts(self, config: RunConfig, split: str) -> dict[str, int]:

@@ -1,33 +1,29 @@
 """What the tasks on documents share: a tokenizer, answers, the facts of their data."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-import torch
 
 from engine.base.errors import InputError
 from engine.base.language import Message
-from engine.config.schema import RowFacts, RunConfig
-from engine.config.toml import resolve_config
+from engine.config.schema import RunConfig
 from engine.data.baselines import TokenPairs, token_pair_losses
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.objectives import IGNORED, Batch
 from engine.data.padding import Tokens
-from engine.data.rows import BucketedBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, cached_bpe
 from engine.runs.records import DataFacts, ProbeFacts
-from engine.tasks.task import Task, require_min_vocab_size, require_tokenizer_kind
+from engine.tasks.task import RowTask, require_tokenizer_kind
 
 MARK = "⁇"  # shown for a mask, and a sentinel
 REQUIRED_SPLITS = ("train", "validation")
 
 
 @dataclass(frozen=True)
-class DocumentTask(Task):
+class DocumentTask(RowTask):
     """A corpus of documents with its tokenizer, which is the same whether documents or questions are trained on."""
 
     corpus: DocumentCorpus
@@ -53,15 +49,6 @@ class DocumentTask(Task):
             raise InputError(problem) from None
         return given.target
 
-    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        rows = RowFacts(self.batches(config, torch.device("cpu")).steps_per_epoch)
-        needed, tokens = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
-        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
-
-    @abstractmethod
-    def batches(self, config: RunConfig, device: torch.device) -> BucketedBatches[Any]:
-        """Return the training batches, of rows of any length."""
-
     def _facts(
         self,
         config: RunConfig,
@@ -73,19 +60,14 @@ class DocumentTask(Task):
         """Return what data.json says of either kind; the count-based losses are those of these batches' targets."""
         size = config.min_vocab_size(self.vocab_size)
         return DataFacts.create(
-            corpus=self.corpus.version,
-            source=self.corpus.source,
-            notes=self.corpus.all_notes,
-            reading=self.corpus.reading.version,
-            encodings=self.corpus.reading.findings.encodings,
-            sha256=self.corpus.sha256,
+            **self.corpus_facts(),
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
             plausible=None,
             **token_pair_losses(token_pairs(train), token_pairs(held_out), size),
             **more,
-            padding=round(self.batches(config, torch.device("cpu")).padding_share, 4),
+            padding=self.padding_share(config),
             overlap=self.overlap_facts,
             probes=probes,
         )

@@ -1,6 +1,6 @@
 """Questions about documents, and their answers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -18,12 +18,12 @@ from engine.data.objectives import Batch, Objective, TokenPrompt, joined_batch, 
 from engine.data.overlap import Overlap, question_overlap
 from engine.data.padding import AnyDevice, Counts, Tokens
 from engine.data.rows import BucketedBatches, EncodedPairs, Relabel, identity
-from engine.data.tokenizers import AnyTokenizer, Tokenizer
+from engine.data.tokenizers import AnyTokenizer
 from engine.generation.answering import greedy_answers
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, MajorityFacts
 from engine.tasks.documents import REQUIRED_SPLITS, DocumentTask, count_tokens, encode_answers
-from engine.tasks.task import ReportLine, RowSampler, Scorer, evaluation_batch, sample_prompts, spread_indices
+from engine.tasks.task import ReportLine, RowSampler, RowScorer, evaluation_batch, sample_prompts, spread_indices
 
 N_SHOWN_QUESTIONS = 3  # questions that `evaluate` prints with their answers
 
@@ -79,45 +79,10 @@ class QuestionBatches(BucketedBatches[QuestionObjective]):
         return self.objective.answer_batch(chosen.sources, [*map(relabel, chosen.targets)], self.device)
 
 
-def questions_to_score(
-    asked: EncodedPairs, objective: QuestionObjective, size: int, device: AnyDevice
-) -> Iterator[Batch]:
-    """Yield all questions, `size` at once, shortest first."""
-    order = np.argsort(objective.side_lengths(asked.sources, asked.targets).sum(1), kind="stable").tolist()
-    for start in range(0, len(order), size):
-        chosen = asked.select(order[start : start + size])
-        yield objective.answer_batch(chosen.sources, chosen.targets, device)
-
-
-def answer_questions(
-    model: Network,
-    tokenizer: Tokenizer,
-    config: RunConfig,
-    questions: Sequence[str],
-    *,
-    most: int,
-    between: Callable[[], None] = lambda: None,
-) -> list[str]:
-    """Answer each question greedily, on one line; the limit of `most` tokens truncates answers. `InputError`: a
-    question that the tokenizer cannot read or the context has no room for.
-    """
-    objective = QuestionObjective(config, tokenizer.vocab_size)
-    prompts = [objective.make_prompt(question) for question in tokenizer.encode_all(questions)]
-    found = greedy_answers(model, prompts, text_vocab_size=tokenizer.vocab_size, most=most, between=between)
-    return [" ".join(tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]
-
-
 @dataclass
-class AnswerScorer(Scorer):
-    """Exact scores of one split of questions, `encoded` those with known answers; at most `most` tokens are written."""
+class AnswerScorer(RowScorer["QuestionTask"]):
+    """Exact scores of one split of questions."""
 
-    config: RunConfig
-    questions: Sequence[Question]
-    encoded: EncodedPairs
-    tokenizer: Tokenizer
-    device: torch.device
-    max_tokens: int
-    majority: tuple[str, int, int]  # as in `DocumentCorpus`
     _answers: Sequence[str] = ()
     label_width = 11
 
@@ -125,11 +90,14 @@ class AnswerScorer(Scorer):
     def activity(self) -> str:
         return trn("answering {n:,} question", "answering {n:,} questions", len(self.questions))
 
+    @property
+    def questions(self) -> Sequence[Question]:
+        return self.task.corpus.questions[self.split]
+
     def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
-        asked = [question.text for question in self.questions]
-        answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.max_tokens, between=between)
+        answers = self.task.answer(model, self.config, [question.text for question in self.questions], between)
         self._answers = answers
-        if not len(self.encoded):
+        if not len(self.task.encoded[self.split]):
             return EvaluationScores.create(questions=len(answers))
         scores = self.token_scores(model, between)
         told = [(q.answer, given) for q, given in zip(self.questions, answers, strict=True) if q.answer is not None]
@@ -147,7 +115,7 @@ class AnswerScorer(Scorer):
 
     def report_lines(self, record: Mapping[str, Any]) -> Iterator[ReportLine]:
         if "exact_match" in record:
-            always, right, of = self.majority
+            always, right, of = self.task.corpus.majority_baseline(self.split)
             said = tr(
                 "{share:.2%}   {right:,} of {questions:,} questions, answered greedily",
                 share=record["exact_match"],
@@ -183,24 +151,14 @@ class AnswerScorer(Scorer):
     def predictions(self) -> str:
         return "".join(f"{answer}\n" for answer in self._answers)
 
-    def batches(self) -> Iterable[Batch]:
-        objective = QuestionObjective(self.config, self.tokenizer.vocab_size)
-        return questions_to_score(self.encoded, objective, evaluation_batch(self.config), self.device)
-
-
-def question_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Question], most: int) -> RowSampler:
-    """Answer the lines of `evaluation.sample_prompt`, or some questions of the validation split.
-    `InputError`: a prompt with characters or words the model will never know.
-    """
-    prompts = sample_prompts(config)
-    tokenizer.encode_all(prompts)  # refused now, not at step 500
-    asked = [Question(line, None) for line in prompts] or [held_out[i] for i in spread_indices(held_out)]
-    texts = [question.text for question in asked]
-
-    def write(model: Network, between: Callable[[], None]) -> list[str]:
-        return answer_questions(model, tokenizer, config, texts, most=most, between=between)
-
-    return RowSampler(texts, [question.answer or "" for question in asked], write)
+    def batches(self) -> Iterator[Batch]:
+        """Yield all questions with known answers, shortest first."""
+        objective, asked = QuestionObjective(self.config, self.task.vocab_size), self.task.encoded[self.split]
+        order = np.argsort(objective.side_lengths(asked.sources, asked.targets).sum(1), kind="stable").tolist()
+        size = evaluation_batch(self.config)
+        for start in range(0, len(order), size):
+            chosen = asked.select(order[start : start + size])
+            yield objective.answer_batch(chosen.sources, chosen.targets, self.device)
 
 
 @dataclass(frozen=True)
@@ -231,10 +189,8 @@ class QuestionTask(DocumentTask):
                 )
                 raise InputError(problem)
         # Every question and answer must fit: a truncated one could not be answered.
-        objective, room = (
-            QuestionObjective(config, tokenizer.vocab_size),
-            {"context_length": config.model.context_length},
-        )
+        objective = QuestionObjective(config, tokenizer.vocab_size)
+        room = {"context_length": config.model.context_length}
         if config.has_source:
             room = {"source_length": config.model.source_tokens} | room
         for split, pairs in encoded.items():
@@ -274,9 +230,8 @@ class QuestionTask(DocumentTask):
     def facts(self, config: RunConfig) -> DataFacts:
         # `majority` is what always giving the most frequent answer scores on the validation split.
         answer, right, of = self.corpus.majority_baseline("validation")
-        objective, rows = QuestionObjective(config, self.vocab_size), evaluation_batch(config)
-        asked = (self.encoded[split] for split in REQUIRED_SPLITS)
-        train, held_out = (list(questions_to_score(pairs, objective, rows, "cpu")) for pairs in asked)
+        cpu = torch.device("cpu")
+        train, held_out = (list(self.scorer(config, cpu, split).batches()) for split in REQUIRED_SPLITS)
         splits = {
             split: {"questions": len(questions)}
             | count_tokens([q.answer for q in questions if q.answer is not None], self.encoded[split].targets)
@@ -289,9 +244,29 @@ class QuestionTask(DocumentTask):
         return QuestionBatches(self.encoded["train"], config, QuestionObjective(config, self.vocab_size), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
-        questions, encoded = self.corpus.questions[split], self.encoded[split]
-        most, majority = self.longest_answer_tokens, self.corpus.majority_baseline(split)
-        return AnswerScorer(config, questions, encoded, self.tokenizer, device, most, majority)
+        return AnswerScorer(self, config, device, split)
 
     def sampler(self, config: RunConfig) -> RowSampler:
-        return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer_tokens)
+        """Answer the lines of `evaluation.sample_prompt`, or some questions of the validation split.
+        `InputError`: a prompt with characters or words the model will never know.
+        """
+        prompts, held_out = sample_prompts(config), self.corpus.questions["validation"]
+        self.tokenizer.encode_all(prompts)  # refused now, not at step 500
+        asked = [Question(line, None) for line in prompts] or [held_out[i] for i in spread_indices(held_out)]
+        texts = [question.text for question in asked]
+
+        def write(model: Network, between: Callable[[], None]) -> list[dict[str, str]]:
+            return [{"text": text} for text in self.answer(model, config, texts, between)]
+
+        return RowSampler(texts, [question.answer or "" for question in asked], write)
+
+    def answer(
+        self, model: Network, config: RunConfig, questions: Sequence[str], between: Callable[[], None]
+    ) -> list[str]:
+        """Answer each question greedily, on one line, at most as long as the longest known answer. `InputError`: a
+        question that the tokenizer cannot read or the context has no room for.
+        """
+        objective, size, most = QuestionObjective(config, self.vocab_size), self.vocab_size, self.longest_answer_tokens
+        prompts = [objective.make_prompt(question) for question in self.tokenizer.encode_all(questions)]
+        found = greedy_answers(model, prompts, text_vocab_size=size, most=most, between=between)
+        return [" ".join(self.tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]

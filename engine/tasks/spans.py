@@ -9,6 +9,7 @@ cuts are drawn for a whole epoch, since they determine row lengths, and masks fo
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -26,14 +27,14 @@ from engine.data.objectives import Batch, Objective, TokenPrompt, shifted_batch,
 from engine.data.overlap import Overlap, document_overlap
 from engine.data.padding import AnyDevice, Counts, Tokens
 from engine.data.rows import BucketedBatches, Relabel, identity, lengths_of
-from engine.data.tokenizers import AnyTokenizer, Tokenizer
+from engine.data.tokenizers import AnyTokenizer
 from engine.evaluation.translation import exact_match
 from engine.generation.answering import greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, ProbeFacts
 from engine.tasks.documents import REQUIRED_SPLITS, DocumentTask, count_tokens, decode_with_marks, encode_answers
-from engine.tasks.task import RowSampler, Scorer, evaluation_batch, spread_indices
+from engine.tasks.task import RowSampler, RowScorer, evaluation_batch, spread_indices
 
 MAX_COUNTED_DOCUMENTS = 10_000  # training documents for the unigram and bigram losses
 
@@ -285,14 +286,9 @@ class RecallPrompt:
 
 
 @dataclass
-class DocumentScorer(Scorer):
+class DocumentScorer(RowScorer["SpanTask"]):
     """Exact scores of one split of documents, corrupted in the same way each time, and the share of facts recalled."""
 
-    config: RunConfig
-    documents: Sequence[Tokens]
-    facts: Mapping[str, Sequence[RecallPrompt]]
-    tokenizer: Tokenizer
-    device: torch.device
     probe_format = tr("{share:.1%} of {places:,} facts exactly right")
 
     @property
@@ -302,6 +298,14 @@ class DocumentScorer(Scorer):
     @property
     def loss_unit(self) -> str:
         return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
+
+    @cached_property
+    def documents(self) -> Sequence[Tokens]:
+        return self.task.encoded[self.split]
+
+    @cached_property
+    def facts(self) -> Mapping[str, Sequence[RecallPrompt]]:
+        return self.task.recall_prompts(self.config)
 
     def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
@@ -318,45 +322,27 @@ class DocumentScorer(Scorer):
 
     def batches(self) -> Iterable[Batch]:
         generator, size = mask_generator(self.config.evaluation.seed, "evaluation"), evaluation_batch(self.config)
-        objective = corruption_objective(self.config, self.tokenizer.vocab_size)
+        objective = corruption_objective(self.config, self.task.vocab_size)
         return documents_to_score(self.documents, objective, generator, size, self.device)
 
     def recall_share(self, model: Network, facts: Sequence[RecallPrompt], between: Callable[[], None]) -> float:
         """Return the share of facts that greedily fill their gap, or continue their text, exactly."""
+        tokenizer = self.task.tokenizer
         answers = greedy_answers(
             model,
             [fact.prompt for fact in facts],
-            text_vocab_size=self.tokenizer.vocab_size,
+            text_vocab_size=tokenizer.vocab_size,
             most=1 + max(fact.length for fact in facts),  # anything longer is wrong anyway
             between=between,
         )
 
         def text(fact: RecallPrompt, answer: Hypothesis) -> str:
             if fact.continued:
-                return self.tokenizer.decode(answer.tokens[: fact.length])
-            return self.tokenizer.decode(answer.tokens) if answer.finished else ""
+                return tokenizer.decode(answer.tokens[: fact.length])
+            return tokenizer.decode(answer.tokens) if answer.finished else ""
 
         outputs = [text(fact, answer) for fact, answer in zip(facts, answers, strict=True)]
         return exact_match([fact.answer for fact in facts], outputs)
-
-
-def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Tokens]) -> RowSampler:
-    """Mask some documents of the validation split as the objective does, and let the model fill them in."""
-    objective, size = corruption_objective(config, tokenizer.vocab_size), tokenizer.vocab_size
-    some = [held_out[i] for i in spread_indices(held_out)]
-    generator = mask_generator(config.seed, "sample")
-    cuts = objective.kept_lengths(lengths_of(some), generator)
-    asked = [objective.example(document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
-    prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
-    most = 1 + 2 * max(map(len, missing))
-
-    def write(model: Network, between: Callable[[], None]) -> list[str]:
-        answers = greedy_answers(model, prompts, text_vocab_size=size, most=most, between=between)
-        return [decode_with_marks(tokenizer, answer.tokens) for answer in answers]
-
-    read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]
-    sources, references = ([decode_with_marks(tokenizer, row.tolist()) for row in part] for part in (read, missing))
-    return RowSampler(sources, references, write)
 
 
 @dataclass(frozen=True)
@@ -413,10 +399,29 @@ class SpanTask(DocumentTask):
         return DocumentBatches(self.encoded["train"], config, corruption_objective(config, self.vocab_size), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> DocumentScorer:
-        return DocumentScorer(config, self.encoded[split], self.recall_prompts(config), self.tokenizer, device)
+        return DocumentScorer(self, config, device, split)
 
     def sampler(self, config: RunConfig) -> RowSampler:
-        return document_sampler(config, self.tokenizer, self.encoded["validation"])
+        """Mask some documents of the validation split as the objective does, and let the model fill them in."""
+        size, held_out = self.vocab_size, self.encoded["validation"]
+        objective = corruption_objective(config, size)
+        some = [held_out[i] for i in spread_indices(held_out)]
+        generator = mask_generator(config.seed, "sample")
+        cuts = objective.kept_lengths(lengths_of(some), generator)
+        asked = [objective.example(document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
+        prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
+        most = 1 + 2 * max(map(len, missing))
+
+        def decoded(rows: Iterable[Sequence[int]]) -> list[str]:
+            return [decode_with_marks(self.tokenizer, row) for row in rows]
+
+        def write(model: Network, between: Callable[[], None]) -> list[dict[str, str]]:
+            answers = greedy_answers(model, prompts, text_vocab_size=size, most=most, between=between)
+            return [{"text": text} for text in decoded(answer.tokens for answer in answers)]
+
+        read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]
+        sources, references = (decoded(row.tolist() for row in part) for part in (read, missing))
+        return RowSampler(sources, references, write)
 
     def recall_prompts(self, config: RunConfig) -> dict[str, list[RecallPrompt]]:
         """Return the facts of each probe, without those that do not fit the context."""

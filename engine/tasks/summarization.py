@@ -23,7 +23,7 @@ class SummaryScorer(TranslationScorer):
 
     @property
     def activity(self) -> str:
-        return trn("summarizing {n:,} article", "summarizing {n:,} articles", len(self.split.pairs))
+        return trn("summarizing {n:,} article", "summarizing {n:,} articles", len(self.pairs))
 
     def score_outputs(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> OutputScores:
         return score_summaries(sources, references, outputs)
@@ -44,7 +44,7 @@ class SummaryScorer(TranslationScorer):
 
     @cached_property
     def lead(self) -> LeadBaseline:
-        n, pairs = self._n_translated(self.split), self.split.pairs
+        n, pairs = self._n_translated(self.split), self.pairs
         articles, references = pairs.sources[:n], pairs.targets[:n]
         found = score_summaries(articles, references, [first_sentence(article) for article in articles])
         rouge = {name: value for name, value in found.scores.items() if name in ROUGE}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ from engine.base.errors import InputError
 from engine.base.language import Message, tr
 from engine.config.lints import Lint, lint
 from engine.config.measures import MEASURES
-from engine.config.schema import RunConfig
+from engine.config.schema import RowFacts, RunConfig
+from engine.config.toml import resolve_config
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
@@ -26,6 +27,7 @@ from engine.data.loader import BatchStream
 from engine.data.objectives import Batch
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.rows import BucketedBatches
 from engine.data.text_files import LATEST, Reading
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.evaluation.metrics import TargetScores, score_batches
@@ -36,8 +38,10 @@ from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, EvaluationScores, ModelOutput, OverlapFacts, Sample, Translations
 from engine.runs.verdict import Verdict
 
+OWN_SPLIT = "test"  # the split that files of your own count as
 N_SAMPLES = 5  # sentences, documents or questions
 SEPARATE_MEASURES = ("loss", "perplexity", "accuracy", "bits per character")  # measures with a line of their own
+AnyTask = TypeVar("AnyTask", bound="Task")
 ReportLine = tuple[str, str] | str  # a label and its value, or a line without a label
 
 
@@ -129,6 +133,18 @@ class Scorer(ABC):
         return None
 
 
+@dataclass
+class RowScorer(Scorer, Generic[AnyTask]):
+    """Scores the rows of one split of a task."""
+
+    task: AnyTask
+    config: RunConfig
+    device: torch.device
+    split: str
+    scores_own_files: bool = False
+    overlap: Overlap | None = None
+
+
 def evaluation_batch(config: RunConfig) -> int:
     return config.evaluation.batch_size or 2 * config.train.batch_size
 
@@ -147,12 +163,12 @@ class RowSampler(Sampler):
 
     sources: Sequence[str]  # as they are shown
     references: Sequence[str]  # the right text for each; "" if unknown
-    # writes a text for each source; the callback runs between tokens and may raise to stop
-    write: Callable[[Network, Callable[[], None]], Sequence[str]]
+    # for each source, returns the fields of its `ModelOutput` that are written; the callback is as in `sample`
+    write: Callable[[Network, Callable[[], None]], Sequence[Mapping[str, Any]]]
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         written = zip(self.sources, self.references, self.write(model, between), strict=True)
-        rows = [ModelOutput.create(source=source, reference=right, text=text) for source, right, text in written]
+        rows = [ModelOutput.create(source=source, reference=right, **output) for source, right, output in written]
         return Sample.create(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 
@@ -209,6 +225,19 @@ class Task(ABC):
     @abstractmethod
     def n_predicted(self, split: str) -> int:
         """Return the number of tokens predicted in the training or validation split."""
+
+    def corpus_facts(self, **more: Any) -> dict[str, Any]:
+        """Return what data.json says first: which corpus it is, and `more` of it."""
+        reading = self.corpus.reading
+        return {
+            "corpus": self.corpus.version,
+            "source": self.corpus.source,
+            **more,
+            "notes": self.corpus.all_notes,
+            "reading": reading.version,
+            "encodings": reading.findings.encodings,
+            "sha256": self.corpus.sha256,
+        }
 
     @cached_property
     def overlap(self) -> Overlap | None:
@@ -281,6 +310,28 @@ class Task(ABC):
     @abstractmethod
     def sampler(self, config: RunConfig) -> Sampler:
         """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
+
+
+@dataclass(frozen=True)
+class RowTask(Task):
+    """A task whose examples are rows of any length."""
+
+    @abstractmethod
+    def batches(self, config: RunConfig, device: torch.device) -> BucketedBatches[Any]:
+        """Return the training batches."""
+
+    def padding_share(self, config: RunConfig) -> float:
+        return round(self.batches(config, torch.device("cpu")).padding_share, 4)
+
+    def check_sizes(self, config: RunConfig) -> dict[str, int | None]:
+        """Return what `RowFacts` says besides the steps; raise `InputError` if the config's sizes do not fit."""
+        return {}
+
+    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        sizes = self.check_sizes(config)
+        rows = RowFacts(self.batches(config, torch.device("cpu")).steps_per_epoch, **sizes)
+        needed, tokens = require_min_vocab_size(config, self.vocab_size, self.tokenizer.kind), self.n_predicted("train")
+        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
 
 
 def task_class(config: RunConfig) -> type[Task]:

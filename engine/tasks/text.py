@@ -605,12 +605,7 @@ class TextTask(Task):
         above = {} if reachable is None else {"reachable": reachable.facts}
         by_character = self.tokenizer.per_character
         return DataFacts.create(
-            corpus=self.corpus.version,
-            source=self.corpus.source,
-            notes=self.corpus.all_notes,
-            reading=self.corpus.reading.version,
-            encodings=self.corpus.reading.findings.encodings,
-            sha256=self.corpus.sha256,
+            **self.corpus_facts(),
             splits={name: self._split_counts(name) for name in self.corpus.splits},
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,

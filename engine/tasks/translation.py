@@ -14,10 +14,9 @@ from torch import Generator, Tensor
 from engine.base.errors import InputError, join_or
 from engine.base.language import Message, tr, trn
 from engine.config.lints import Lint
-from engine.config.schema import RowFacts, RunConfig
+from engine.config.schema import RunConfig
 from engine.config.schemes import POSITIONS
 from engine.config.tasks import END, PAD, START
-from engine.config.toml import resolve_config
 from engine.data.baselines import sentence_losses
 from engine.data.objectives import Batch, Objective, joined_batch, make_objective
 from engine.data.overlap import Overlap, pair_overlap
@@ -45,15 +44,15 @@ from engine.evaluation.translation import (
 )
 from engine.generation.translation import Translator, pair_special_tokens
 from engine.model.transformer import Network
-from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, LeadBaseline, ProbeFacts, Translations
 from engine.tasks.task import (
     N_SAMPLES,
+    OWN_SPLIT,
     OwnFiles,
     ReportLine,
     RowSampler,
-    Scorer,
-    Task,
+    RowScorer,
+    RowTask,
     evaluation_batch,
     require_encodable,
     require_min_vocab_size,
@@ -62,7 +61,6 @@ from engine.tasks.task import (
 from engine.tasks.text import CopyObjective
 
 N_EXAMPLES = 5  # held-out sentences among the examples
-OWN_SPLIT = "test"  # the split that files of your own count as
 SPLITS = ("train", "validation", "test")  # any other is a probe
 BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
 
@@ -114,41 +112,30 @@ class PairBatches(BucketedBatches[Objective]):
         return pair_batch(pairs, self.special, self.device, joined=self._joined)
 
 
-@dataclass(frozen=True)
-class ScoredSplit:
-    pairs: Pairs
-    encoded: EncodedPairs
-
-
 @dataclass
-class TranslationScorer(Scorer):
-    """Exact scores and BLEU of one split, and exact matches of `probes`, other splits such as unseen constructions."""
+class TranslationScorer(RowScorer["TranslationTask"]):
+    """Exact scores and BLEU of one split, and exact matches of other splits, such as unseen constructions."""
 
-    config: RunConfig
-    split: ScoredSplit
-    probes: Mapping[str, ScoredSplit]
-    tokenizer: AnyTokenizer
-    device: torch.device
-    language: str = ""  # of the translations; "" if there are several, which the sources name
-    scores_own_files: bool = False
-    overlap: Overlap | None = None
-    records: int = RECORD_VERSION
     _outputs: Sequence[str] = ()
     label_width = 11
 
     @property
+    def pairs(self) -> Pairs:
+        return self.task.corpus.splits[self.split]
+
+    @property
     def activity(self) -> str:
-        return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.split.pairs))
+        return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.pairs))
 
     def score_model(self, model: Network, between: Callable[[], None] = lambda: None) -> EvaluationScores:
         scores = self.token_scores(model, between)
-        written = self.translate_and_score(model, self.split, between)
+        written = self.translate_and_score(model, between)
         self._outputs = [row.output for row in written.rows]
-        characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
-        probes = self.probes if self.config.evaluation.probes else {}
+        characters = sum(len(target) + 1 for target in self.pairs.targets)  # each ends
+        probes = self.task.probe_splits() if self.config.evaluation.probes else {}
         apart = written.scores_by_target()
         return EvaluationScores.create(
-            sentences=len(self.split.pairs),
+            sentences=len(self.pairs),
             loss=scores.loss,
             perplexity=scores.perplexity,
             bits_per_character=math.fsum(scores.nll) / math.log(2) / characters,
@@ -161,17 +148,18 @@ class TranslationScorer(Scorer):
             | {
                 # Not `translations`: BLEU takes as long as translating.
                 name: exact_match(
-                    split.pairs.targets[: self._n_translated(split)], self._translate(model, split, between)
+                    self.task.corpus.splits[name].targets[: self._n_translated(name)],
+                    self._translate(model, name, between),
                 )
-                for name, split in probes.items()
+                for name in probes
             },
             probe_places={f"to_{target}": n for target, (*_, n) in apart.items()}
-            | {name: self._n_translated(split) for name, split in probes.items()},
+            | {name: self._n_translated(name) for name in probes},
             profile=scores.profile(),
         )
 
     def evaluate(self, model: Network, n_shown: int) -> tuple[dict[str, Any], list[ReportLine]]:
-        tokens, written = self.token_scores(model), self.translate_and_score(model, self.split)
+        tokens, written = self.token_scores(model), self.translate_and_score(model)
         best, worst, beam = written.best(n_shown), written.worst(n_shown), self.config.evaluation.beam
         apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.scores_by_target().items()}
         record = {
@@ -222,69 +210,53 @@ class TranslationScorer(Scorer):
         yield "chrF", f"{scores['chrf']:.2f}   {scores['chrf_signature']}"
 
     def outputs(self) -> Translations:
-        references = self.split.pairs.targets[: len(self._outputs)]
+        references = self.pairs.targets[: len(self._outputs)]
         of_split = {"step": 0, "split": "validation", "beam": self.config.evaluation.beam}
         return Translations.create(**of_split, references=tuple(references), outputs=tuple(self._outputs))
 
     def batches(self) -> Iterator[Batch]:
-        encoded, size = self.split.encoded, evaluation_batch(self.config)
-        special, order = pair_special_tokens(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
-        joined = not self.config.has_source
+        encoded, size, joined = self.task.encoded[self.split], evaluation_batch(self.config), not self.config.has_source
+        special = pair_special_tokens(self.task.tokenizer)
+        order = np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
         for start in range(0, len(order), size):
             yield pair_batch(encoded.select(order[start : start + size]), special, self.device, joined=joined)
 
     def sentence_lengths_and_losses(self, scores: TargetScores) -> list[tuple[int, float]]:
         """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""
-        lengths = self.split.encoded.lengths
+        lengths = self.task.encoded[self.split].lengths
         order = np.argsort(lengths.sum(1), kind="stable")
         parts = np.split(scores.nll, np.cumsum(lengths[order, 1])[:-1])
         found = dict(zip(order.tolist(), parts, strict=True))
         return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
 
-    def translate_and_score(
-        self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
-    ) -> OutputScores:
-        outputs = self._translate(model, split, between)
-        sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
+    def translate_and_score(self, model: Network, between: Callable[[], None] = lambda: None) -> OutputScores:
+        outputs = self._translate(model, self.split, between)
+        sources, references = (side[: len(outputs)] for side in (self.pairs.sources, self.pairs.targets))
         return self.score_outputs(sources, references, outputs)
 
     def score_outputs(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> OutputScores:
-        return score_translations(sources, references, outputs, self.language, self.records)
+        corpus = self.task.corpus
+        language = "" if corpus.tagged_languages else corpus.languages[-1]  # sources name theirs, if there are several
+        return score_translations(sources, references, outputs, language, self.task.records)
 
     @property
     def lead(self) -> LeadBaseline | None:
         """What the first sentence of each article scores as its summary, where articles are summarized."""
         return None
 
-    def _n_translated(self, split: ScoredSplit) -> int:
-        return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
+    def _n_translated(self, split: str) -> int:
+        n = len(self.task.encoded[split])
+        return min(self.config.evaluation.translations or n, n)
 
-    def _translate(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
-        beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._n_translated(split)]
-        translator = Translator(model, self.tokenizer, self.config)
+    def _translate(self, model: Network, split: str, between: Callable[[], None]) -> list[str]:
+        beam, sources = self.config.evaluation.beam, self.task.encoded[split].sources[: self._n_translated(split)]
+        translator = Translator(model, self.task.tokenizer, self.config)
         found = translator.translate(sources, beam=beam, between=between)
         return [best[0].text for best in found]
 
 
-def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pairs) -> RowSampler:
-    """Translate the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
-    `InputError`: a prompt with characters the model will never know.
-    """
-    prompts = sample_prompts(config)
-    tokenizer.source.encode_all(prompts)  # refused now, not at step 500
-    places = range(0, len(held_out), max(1, len(held_out) // N_SAMPLES))[:N_SAMPLES]
-    shown = held_out.select(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
-
-    def write(model: Network, between: Callable[[], None]) -> list[str]:
-        translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
-        found = translator.translate(translator.encode(shown.sources), beam=beam, between=between)
-        return [best[0].text for best in found]
-
-    return RowSampler(shown.sources, shown.targets, write)
-
-
 @dataclass(frozen=True)
-class TranslationTask(Task):
+class TranslationTask(RowTask):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
@@ -305,7 +277,7 @@ class TranslationTask(Task):
             encoded[name] = EncodedPairs(sources, tokenizer.target.encode_all(pairs.targets))
         task = cls(corpus, tokenizer, encoded)
         task._fitting_pairs(config)
-        for name in ("validation", *task._probe_splits()):
+        for name in ("validation", *task.probe_splits()):
             task._require_positions(config, name)
         return task
 
@@ -362,24 +334,20 @@ class TranslationTask(Task):
     def overlap_between(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
         return pair_overlap(train, held_out, split)
 
-    def resolve_config(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        tokenizer = self.tokenizer
-        needed = require_min_vocab_size(config, self.vocab_size, "tokens")
-        sources = config.min_vocab_size(tokenizer.source.vocab_size)
+    def check_sizes(self, config: RunConfig) -> dict[str, int | None]:
+        require_min_vocab_size(config, self.vocab_size, "tokens")
+        sources = config.min_vocab_size(self.tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
             problem = Message(
                 "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
                 "special ones; leave it out, or set it to at least {sources}",
                 wanted=wanted,
-                vocab_size=tokenizer.source.vocab_size,
+                vocab_size=self.tokenizer.source.vocab_size,
                 sources=sources,
             )
             raise InputError(problem)
-        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        rows = RowFacts(steps, None if config.data.shared_vocabulary else sources)
-        tokens = self.n_predicted("train")
-        return resolve_config(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=rows)
+        return {"source_vocab_size": None if config.data.shared_vocabulary else sources}
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
@@ -387,13 +355,7 @@ class TranslationTask(Task):
         examples = [(source, Message("a training sentence")) for source in self.corpus.examples]
         examples += [(source, Message("held out")) for source in self.corpus.splits["validation"].sources[:N_EXAMPLES]]
         return DataFacts.create(
-            corpus=self.corpus.version,
-            source=self.corpus.source,
-            languages=tuple(self.corpus.languages),
-            notes=self.corpus.all_notes,
-            reading=self.corpus.reading.version,
-            encodings=self.corpus.reading.findings.encodings,
-            sha256=self.corpus.sha256,
+            **self.corpus_facts(languages=tuple(self.corpus.languages)),
             splits={
                 name: {
                     "pairs": len(pairs),
@@ -426,13 +388,23 @@ class TranslationTask(Task):
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
         """The scorer of a split; `InputError` for a pair longer than the learned positions."""
         self._require_positions(config, split)
-        probes = {name: self._encoded_split(name) for name in self._probe_splits()}
-        language = "" if self.corpus.tagged_languages else self.corpus.languages[-1]
-        encoded, records = self._encoded_split(split), self.records
-        return self.scorer_class(config, encoded, probes, self.tokenizer, device, language, records=records)
+        return self.scorer_class(self, config, device, split)
 
     def sampler(self, config: RunConfig) -> RowSampler:
-        return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
+        """Translate the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
+        `InputError`: a prompt with characters the model will never know.
+        """
+        prompts, held_out = sample_prompts(config), self.corpus.splits["validation"]
+        self.tokenizer.source.encode_all(prompts)  # refused now, not at step 500
+        places = range(0, len(held_out), max(1, len(held_out) // N_SAMPLES))[:N_SAMPLES]
+        shown = held_out.select(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
+
+        def write(model: Network, between: Callable[[], None]) -> list[dict[str, str]]:
+            translator, beam = Translator(model, self.tokenizer, config), config.evaluation.beam
+            found = translator.translate(translator.encode(shown.sources), beam=beam, between=between)
+            return [{"text": best[0].text} for best in found]
+
+        return RowSampler(shown.sources, shown.targets, write)
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
@@ -506,17 +478,14 @@ class TranslationTask(Task):
         )
         raise InputError(problem)
 
-    def _encoded_split(self, split: str) -> ScoredSplit:
-        return ScoredSplit(self.corpus.splits[split], self.encoded[split])
-
     def _probe_sizes(self) -> dict[str, int]:
         """Return the number of pairs by probe: per target language, if there are several, and per further split."""
         apart = {
             f"to_{one}": len(self.corpus.splits["validation"].for_language(one)) for one in self.corpus.tagged_languages
         }
-        return apart | {name: len(pairs) for name, pairs in self._probe_splits().items()}
+        return apart | {name: len(pairs) for name, pairs in self.probe_splits().items()}
 
-    def _probe_splits(self) -> dict[str, EncodedPairs]:
+    def probe_splits(self) -> dict[str, EncodedPairs]:
         return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
 
     def _fitting_pairs(self, config: RunConfig) -> EncodedPairs:

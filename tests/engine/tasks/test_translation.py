@@ -80,7 +80,7 @@ def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
     wanted = config(evaluation={"batch_size": 3})
     task = make_task(wanted, None)
     model, tokenizer, _ = load_network(run, "last")
-    pairs = task.scorer(wanted, torch.device("cpu")).split.encoded
+    pairs = task.encoded["validation"]
     total, count = 0.0, 0
     special = Translator(model, tokenizer, wanted).special
     with evaluating(model):
@@ -113,7 +113,7 @@ def test_maximum_length_leaves_out_training_pairs_only() -> None:
     short = config(data={"max_length": 12})
     assert len(task.batches(short, torch.device("cpu")).pairs) < len(task.encoded["train"])
     assert task.facts(short).dump()["left_out"] > 0
-    assert len(task.scorer(short, torch.device("cpu")).split.pairs) == len(task.encoded["validation"])
+    assert len(task.scorer(short, torch.device("cpu")).pairs) == len(task.encoded["validation"])
 
 
 def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> None:
