@@ -84,7 +84,6 @@ class AnswerScorer(RowScorer["QuestionTask"]):
     """Exact scores of one split of questions."""
 
     _answers: Sequence[str] = ()
-    label_width = 11
 
     @property
     def activity(self) -> str:

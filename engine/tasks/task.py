@@ -61,7 +61,6 @@ class Scorer(ABC):
     """Scores one split; `between` is called between batches and may raise to stop."""
 
     config: RunConfig
-    label_width: ClassVar[int] = 18  # columns of the labels of its lines
     probe_format: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
     scores_own_files = False  # whether it scores files of your own, whose rows are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each

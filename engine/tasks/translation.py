@@ -117,7 +117,6 @@ class TranslationScorer(RowScorer["TranslationTask"]):
     """Exact scores and BLEU of one split, and exact matches of other splits, such as unseen constructions."""
 
     _outputs: Sequence[str] = ()
-    label_width = 11
 
     @property
     def pairs(self) -> Pairs:

@@ -161,7 +161,7 @@ def evaluate(
     if scorer.overlap is not None:
         record["overlap"] = scorer.overlap.to_json()
         lines += [f"  ⚠ {tr(scorer.overlap.sentence)}"] if scorer.overlap.is_reportable else []
-    width = scorer.label_width
+    width = 11 if "exact_match" in config.task.scores else 18  # columns of the labels
     words = [line if isinstance(line, str) else f"  {pad_to_width(line[0], width)}  {line[1]}" for line in lines]
     if "confusion" in record:
         words += ["", *(f"  {line}" for line in confusion_lines(reader.data.classes, record["confusion"]))]
