@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.errors import InputError
+from engine.generation.output import Alternative, AnswerToken, BeamResult, FullAnswer, ScoredText
 from tests.waiting import PATIENCE
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import Alternative, AnswerToken, AttentionView, BeamResult, FullAnswer, ScoredText
+from tui_transformer.lab.play.written import AttentionView
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"

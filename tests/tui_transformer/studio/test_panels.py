@@ -2,9 +2,9 @@
 
 import pytest
 
+from engine.generation.output import AnswerToken
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import until
-from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.surprises import rank_by_surprise
 from tui_transformer.studio.shared.panel import join_that_fit

@@ -13,6 +13,7 @@ from engine.base.clean import clean, clean_line
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
 from engine.base.language import Message, tr
+from engine.generation.output import AnswerToken
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
@@ -20,13 +21,7 @@ from tui_transformer.cli.output import is_terminal, print_answer, print_info, pr
 from tui_transformer.cli.run.repl import STYLES, Session, print_token, run_prompt
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, parse_setting
 from tui_transformer.lab.play.writers import ModelWriter, load_writer
-from tui_transformer.lab.play.written import (
-    AnswerToken,
-    answer_probabilities_text,
-    probability_level,
-    probability_text,
-    token_label,
-)
+from tui_transformer.lab.play.written import answer_probabilities_text, probability_level, probability_text, token_label
 
 OTHERS = 3  # other answers listed beside the one given
 LISTED = 5  # tokens listed by /alternatives, and alternatives of each

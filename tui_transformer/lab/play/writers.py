@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.base.errors import InputError, reason
 from engine.base.language import Message, tr
 from engine.data.framing import beginnings
+from engine.generation.output import Alternative, AnswerToken, BeamResult, FullAnswer, ScoredText
 from engine.runs.reader import RunReader
 from engine.runs.records import ModelOutput, Sample
 from engine.runs.tail import newest_records, stamp
 from tui_transformer.lab.play.pictures import layer_plan, mask_sentence
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import Alternative, AnswerToken, AttentionView, BeamResult, FullAnswer, ScoredText
+from tui_transformer.lab.play.written import AttentionView
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -22,17 +22,11 @@ from textual.widgets import Static
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import Message, tr, trn
+from engine.generation.output import AnswerToken, BeamResult, ScoredText
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import ModelWriter, WriterCache, checkpoint_stamps
-from tui_transformer.lab.play.written import (
-    AnswerToken,
-    AttentionView,
-    BeamResult,
-    ScoredText,
-    answer_probabilities_text,
-    probability_level,
-)
+from tui_transformer.lab.play.written import AttentionView, answer_probabilities_text, probability_level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
 from tui_transformer.studio.shared.engine_thread import FAILURES, run_in_engine_thread

@@ -12,8 +12,9 @@ from textual.message import Message
 from textual.widget import Widget
 
 from engine.base.language import tr
+from engine.generation.output import Alternative, AnswerToken
 from tui_transformer.lab.formatting import bar
-from tui_transformer.lab.play.written import Alternative, AnswerToken, probability_level, probability_text, token_label
+from tui_transformer.lab.play.written import probability_level, probability_text, token_label
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5

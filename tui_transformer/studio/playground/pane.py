@@ -18,10 +18,10 @@ from textual.timer import Timer
 
 from engine.base.errors import InputError
 from engine.base.language import Message, tr
+from engine.generation.output import AnswerToken
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, CommandPrompt, Settings
 from tui_transformer.lab.play.writers import WriterCache, best_or_newest_run
-from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.studio.playground.attention_map import AttentionMap

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.play.written import SIGNS, AnswerToken, probability_text, token_label
+from engine.generation.output import AnswerToken
+from tui_transformer.lab.play.written import SIGNS, probability_text, token_label
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette
 
