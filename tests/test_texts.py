@@ -83,7 +83,7 @@ TEXTS = {
         EXPORTED,
     ),
     "tui_transformer/lab/work/launchers.py": {"#!/bin/bash\n# One worker of the study {}.\n{}\n": SHELL},
-    "tui_transformer/lab/play/writers.py": {
+    "engine/config/tasks.py": {
         "'Where was Ada Lovelace born?'": PROMPT,
         "'Ada Lovelace was born in ___.'": PROMPT,
     },

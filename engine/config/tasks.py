@@ -1,7 +1,8 @@
 """The objectives: one class per `objective.kind`, used everywhere else through `RunConfig.task`.
 
 Classes that need torch are named here and imported on first use, from the task's file in `engine.tasks`: `task` loads
-and encodes the corpus and makes its batches, scorer and sampler; `examples` makes inputs and targets.
+and encodes the corpus and makes its batches, scorer and sampler; `examples` makes inputs and targets; `pipeline` asks
+a trained model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ class TaskKind:
     sentence = ""  # what is predicted from what
     task = "engine.tasks.text.TextTask"
     examples = "engine.tasks.text.CopyObjective"
+    pipeline = "engine.tasks.text.TextPipeline"
 
     # What it works with.
     architectures: Sequence[str] = ("encoder-decoder",)
@@ -54,9 +56,17 @@ class TaskKind:
     # In messages.
     needs_phrase = ""  # subject and verb of what corpus it needs; "" for its name
     action = tr("writes")
-    pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt_command = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
+
+    # How it is prompted.
+    invitation = tr("type a source text")  # of a prompt
+    prompt_example = ""  # in quotation marks, as in messages
+    empty_prompt = ""  # the refusal of an empty prompt
+    surprise_usage = ""  # what `surprise` needs
+    ranks_answers = False  # whole answers, which have an end, by probability; and it shows held-out examples
+    cross_attention_rule = tr("cross-attention: each target token sees the whole source")
+    attention_note = ""  # added to the rule of what a decoder's token attends to
 
     # For a miniature (see `RunConfig.miniature`).
     small_context = 16
@@ -115,6 +125,7 @@ class NextToken(TaskKind):
             ),
         ),
     )
+    invitation = tr("type some text to continue")
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length + 1
@@ -133,6 +144,7 @@ class Masked(TaskKind):
     sentence = Message("hidden tokens from those on both sides, as in BERT")
     aim = Message("prediction of hidden tokens")
     examples = "engine.tasks.text.MaskedObjective"
+    pipeline = "engine.tasks.text.GapPipeline"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
         "decoder": tr(
@@ -144,6 +156,7 @@ class Masked(TaskKind):
     unit = Message("hidden character")
     special = (MASK,)
     fills_gaps = True
+    invitation = tr("type some text, with a _ for each {unit} to fill in")
 
     def window_tokens(self, config: "RunConfig") -> int:
         return config.model.context_length
@@ -235,6 +248,7 @@ class Translation(TaskKind):
     aim = Message("translation")
     task = "engine.tasks.translation.TranslationTask"
     examples = "engine.tasks.translation.pair_objective"
+    pipeline = "engine.tasks.translation.TranslationPipeline"
     architectures = ("encoder-decoder", "decoder")
     corpus, row_name = "pairs", Message("sentences")
     scores: Sequence[str] = ("loss", "bleu", "exact_match")
@@ -244,9 +258,11 @@ class Translation(TaskKind):
     special = (PAD, START, END)
     needs_phrase = tr("translation needs")
     action = tr("translates sentences")
-    pipeline = "translation"
     prompt_command = "translate"
     next_step = ("translate", tr("translate with it"))
+    invitation = tr("type a sentence to translate (temperature 0 is greedy)")
+    empty_prompt = tr("prompt '': enter a sentence to translate")
+    surprise_usage = tr("a sentence and its translation are needed, e.g. I see. → Ich sehe.")
     small_context = 40
     small_corpus = ("phrasebook", 2_000)
     rules = (
@@ -289,8 +305,10 @@ class Summarization(Translation):
     scores = ("loss", *ROUGE, "exact_match")
     needs_phrase = tr("summarization needs")
     action = tr("summarizes articles")
-    pipeline = "summarization"
     next_step = ("translate", tr("summarize with it"))
+    invitation = tr("type an article to summarize (temperature 0 is greedy)")
+    empty_prompt = tr("prompt '': enter an article to summarize")
+    surprise_usage = tr("an article and its summary are needed, with → between them")
     small_corpus = ("headlines", 1_000)
 
     def source_truncation_length(self, config: "RunConfig") -> int:
@@ -305,6 +323,9 @@ class _DocumentTask(TaskKind):
     file_options = ()
     special = (PAD, MASK)
     next_step = ("evaluate", tr("score its best checkpoint again"))
+    ranks_answers = True
+    cross_attention_rule = tr("cross-attention: each answer token sees the whole input")
+    attention_note = tr("; the last {mark} before the answer predicts its first token", mark="⁇")
     small_context = 64
     small_corpus = ("biographies", 20)
     rules: Sequence[Rule] = (
@@ -326,6 +347,7 @@ class SpanCorruption(_DocumentTask):
     aim = Message("span-corruption")
     task = "engine.tasks.spans.SpanTask"
     examples = "engine.tasks.spans.corruption_objective"
+    pipeline = "engine.tasks.spans.SpanPipeline"
     row_name = Message("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
@@ -352,6 +374,9 @@ class SpanCorruption(_DocumentTask):
         ),
         *_DocumentTask.rules,
     )
+    invitation = tr("type a document with ___ where something is missing (temperature 0 is greedy)")
+    prompt_example = "'Ada Lovelace was born in ___.'"
+    surprise_usage = tr("a document with ___ and what is missing")
 
     def window_tokens(self, config: "RunConfig") -> int:
         if config.objective.has_sentinels:
@@ -383,6 +408,7 @@ class QuestionAnswer(_DocumentTask):
     aim = Message("question-answer")
     task = "engine.tasks.questions.QuestionTask"
     examples = "engine.tasks.questions.QuestionObjective"
+    pipeline = "engine.tasks.questions.QuestionPipeline"
     row_name = Message("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
@@ -390,6 +416,9 @@ class QuestionAnswer(_DocumentTask):
     scores = ("loss", "exact_match")
     unit = Message("answer token")
     action = tr("answers questions")
+    invitation = tr("type a question (temperature 0 is greedy)")
+    prompt_example = "'Where was Ada Lovelace born?'"
+    surprise_usage = tr("a question and its answer")
 
     def window_tokens(self, config: "RunConfig") -> int:
         return (config.model.source_tokens if config.has_source else 0) + config.model.context_length - 1
@@ -403,6 +432,7 @@ class Classification(TaskKind):
     aim = Message("classification")
     task = "engine.tasks.classification.ClassificationTask"
     examples = "engine.tasks.classification.ClassificationObjective"
+    pipeline = "engine.tasks.classification.ClassPipeline"
     architectures = ("encoder", "decoder")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder-decoder": tr(
@@ -418,7 +448,6 @@ class Classification(TaskKind):
     special = (PAD, UNK)
     needs_phrase = tr("classification needs")
     action = tr("classifies texts")
-    pipeline = "text-classification"
     rules = (
         Rule(
             ("model.tie_embeddings", "objective.kind"),
@@ -433,6 +462,8 @@ class Classification(TaskKind):
         ),
     )
     next_step = ("sample", tr("classify a text with it"))
+    invitation = tr("type a text to classify")
+    ranks_answers = True
     small_context = 48
     small_corpus = ("bulletins", 200)
 

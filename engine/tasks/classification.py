@@ -25,6 +25,8 @@ from engine.data.padding import AnyDevice, Tokens, copy_to_device, pad_rows, rig
 from engine.data.rows import BucketedBatches, Relabel, identity, lengths_of
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, cached_bpe
 from engine.evaluation.metrics import confusion_matrix, macro_f1
+from engine.generation.output import Alternative, AnswerToken, FullAnswer, ScoredText
+from engine.generation.sampling import Sampling
 from engine.model.transformer import Network, evaluating
 from engine.runs.records import (
     BestReaderScores,
@@ -34,6 +36,7 @@ from engine.runs.records import (
     ProbeFacts,
 )
 from engine.runs.verdict import Verdict
+from engine.tasks.pipeline import MARK, Pipeline
 from engine.tasks.task import (
     OWN_SPLIT,
     OwnFiles,
@@ -189,6 +192,40 @@ class ClassScorer(RowScorer["ClassificationTask"]):
             probes={"order": float((found == truth)[asked].mean())} if probed else {},
             probe_places={"order": int(asked.sum())} if probed else {},
         )
+
+
+class ClassPipeline(Pipeline):
+    """Says which class a text has: an answer of one word, the class, with its probability."""
+
+    def length_warning(self, text: str, length: int) -> str:
+        context = self.config.model.context_length
+        longer = len(self.tokenizer.encode_with_unknown([text], 0)[0]) > context
+        return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
+
+    def write(self, text: str, how: Sampling, seed: int, length: int, alternatives: int) -> Iterator[AnswerToken]:
+        first, *others = self.ranked_classes(text)
+        rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
+        yield AnswerToken(first.text, first.probability, None, rest)
+
+    def likeliest_answers(self, text: str, written: str, others: int) -> tuple[FullAnswer, ...]:
+        return tuple(self.ranked_classes(text)[: others + 1])
+
+    def surprise(self, text: str, alternatives: int) -> ScoredText:
+        raise InputError(Message("surprise: this model classifies texts and does not predict their tokens"))
+
+    def ranked_classes(self, text: str) -> list[FullAnswer]:
+        """Return every class with its probability, the likeliest first."""
+        found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
+        # Without data.json, classes only have numbers.
+        names = self.classes if len(self.classes) == len(found) else [str(i + 1) for i in range(len(found))]
+        pairs = sorted(zip(names, found, strict=True), key=lambda pair: -pair[1])
+        return [FullAnswer(name, probability) for name, probability in pairs]
+
+    def model_input(self, text: str, written: str) -> tuple[Tensor, Tensor | None]:
+        return torch.from_numpy(encode_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
+
+    def token_labels(self, ids: Tensor, *, is_source: bool) -> tuple[str, ...]:
+        return tuple(self.decode_token(token) if token < self.size else MARK for token in ids.tolist())
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from engine.data.tokenizers import AnyTokenizer
 from engine.generation.answering import greedy_answers
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, MajorityFacts
-from engine.tasks.documents import REQUIRED_SPLITS, DocumentTask, count_tokens, encode_answers
+from engine.tasks.documents import REQUIRED_SPLITS, DocumentPipeline, DocumentTask, count_tokens, encode_answers
 from engine.tasks.task import ReportLine, RowSampler, RowScorer, evaluation_batch, sample_prompts, spread_indices
 
 N_SHOWN_QUESTIONS = 3  # questions that `evaluate` prints with their answers
@@ -158,6 +158,16 @@ class AnswerScorer(RowScorer["QuestionTask"]):
         for start in range(0, len(order), size):
             chosen = asked.select(order[start : start + size])
             yield objective.answer_batch(chosen.sources, chosen.targets, self.device)
+
+
+class QuestionPipeline(DocumentPipeline):
+    def prompt(self, text: str) -> TokenPrompt:
+        question = self.tokenizer.encode(text.strip())
+        if not len(question):
+            raise InputError(
+                Message("prompt '': enter a question, e.g. {example}", example=self.config.task.prompt_example)
+            )
+        return QuestionObjective(self.config, self.size).make_prompt(question)
 
 
 @dataclass(frozen=True)

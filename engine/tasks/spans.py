@@ -6,6 +6,7 @@ Every draw comes from the generator, and none depends on the tokens. Documents a
 cuts are drawn for a whole epoch, since they determine row lengths, and masks for each batch. n documents.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,9 +34,18 @@ from engine.generation.answering import greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, ProbeFacts
-from engine.tasks.documents import REQUIRED_SPLITS, DocumentTask, count_tokens, decode_with_marks, encode_answers
+from engine.tasks.documents import (
+    REQUIRED_SPLITS,
+    DocumentPipeline,
+    DocumentTask,
+    count_tokens,
+    decode_with_marks,
+    encode_answers,
+)
+from engine.tasks.pipeline import MARK
 from engine.tasks.task import RowSampler, RowScorer, evaluation_batch, spread_indices
 
+GAP = re.compile(r"⁇|_{2,}")  # in a prompt
 MAX_COUNTED_DOCUMENTS = 10_000  # training documents for the unigram and bigram losses
 
 
@@ -343,6 +353,27 @@ class DocumentScorer(RowScorer["SpanTask"]):
 
         outputs = [text(fact, answer) for fact, answer in zip(facts, answers, strict=True)]
         return exact_match([fact.answer for fact in facts], outputs)
+
+
+class SpanPipeline(DocumentPipeline):
+    def filled_prompt(self, text: str, written: str) -> str:
+        spans = iter(written.split(MARK))
+        return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
+
+    def prompt(self, text: str) -> TokenPrompt:
+        parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
+        most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
+        if not 1 < len(parts) <= most + 1:
+            gaps = tr("one gap") if most == 1 else tr("1 to {most} gaps", most=most)
+            raise InputError(
+                Message(
+                    "prompt: this model fills {gaps} in a document; mark what is missing with ___, e.g. {example}",
+                    gaps=gaps,
+                    example=self.config.task.prompt_example,
+                )
+            )
+        before = [part.rstrip(" ") if self.tokenizer.joins_spaces else part for part in parts[:-1]]
+        return corruption_objective(self.config, self.size).gap_prompt(self.tokenizer.encode_all([*before, parts[-1]]))
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, EvaluationScores, ModelOutput, OverlapFacts, Sample, Translations
 from engine.runs.verdict import Verdict
+from engine.tasks.pipeline import Pipeline
 
 OWN_SPLIT = "test"  # the split that files of your own count as
 N_SAMPLES = 5  # sentences, documents or questions
@@ -336,6 +337,11 @@ class RowTask(Task):
 def task_class(config: RunConfig) -> type[Task]:
     found: type[Task] = resolve_name(config.task.task)
     return found
+
+
+def make_pipeline(model: Network, tokenizer: AnyTokenizer, config: RunConfig, classes: tuple[str, ...]) -> Pipeline:
+    made: Pipeline = resolve_name(config.task.pipeline)(model, tokenizer, config, classes)
+    return made
 
 
 def make_task(

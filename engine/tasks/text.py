@@ -71,10 +71,14 @@ from engine.evaluation.metrics import (
     scores_by_distance,
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
+from engine.generation.output import AnswerToken, ScoredText
 from engine.generation.sampling import Sampling, fill_gaps, sample_text
+from engine.generation.surprise import text_surprise
 from engine.model.transformer import Network, evaluating
 from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, Floor, ProbeFacts, Sample
+from engine.tasks.pipeline import START as START_MARK
+from engine.tasks.pipeline import Pipeline, answer_tokens, scored_text
 from engine.tasks.task import (
     OwnFiles,
     ReportLine,
@@ -486,6 +490,141 @@ class TextSampler(Sampler):
                 given = {"chances": [round(token.chance, 4) for token in drawn]}
         drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
         return Sample.create(step=step, prompt=prompt, text=text, **given, **drawn_with)
+
+
+class TextPipeline(Pipeline):
+    """Continues a text, or writes a target from a source."""
+
+    default_length = 200
+    special_label = START_MARK  # for the special token, if there is one
+
+    def length_warning(self, text: str, length: int) -> str:
+        """Warn if the context will fill up, or the source's length differs from training."""
+        tokens = len(text) if self.tokenizer.per_character else len(self.tokenizer.encode(text))
+        if not self.config.task.continues:
+            trained, given = self.config.model.source_tokens, tokens
+            then = tr("only the end is used") if given > trained else tr("the model has not seen other lengths")
+            words = tr(
+                "the model was trained on sources of {trained} {units}, but this one has {given}: {then}",
+                trained=trained,
+                units=self.token_nouns,
+                given=given,
+                then=then,
+            )
+            return words if given != trained else ""
+        context, wanted = self.config.model.context_length, tokens + length
+        then = (
+            tr(
+                "each time the context fills up, the model continues from the last {max} tokens",
+                max=max(1, context // 2),
+            )
+            if self.config.generation.overflow == "restart"
+            else tr("writing stops there")
+        )
+        words = tr(
+            "the model was trained on {context} tokens at a time, but you asked for {wanted}: {then}",
+            context=context,
+            wanted=wanted,
+            then=then,
+        )
+        return words if wanted > context else ""
+
+    @property
+    def token_nouns(self) -> str:
+        return tr("characters") if self.tokenizer.per_character else tr("tokens")
+
+    def write(self, text: str, how: Sampling, seed: int, length: int, alternatives: int) -> Iterator[AnswerToken]:
+        if not text:
+            raise InputError(Message("prompt '': enter at least one character, e.g. 'O'"))
+        ids = self.encode(text)
+        drawn = sample_text(self.model, self.config, self.size, ids, length, how, seed, alternatives)
+        decoder = self.tokenizer.decoder()
+        for token in ids.tolist():  # what is written continues it
+            decoder.feed(token)
+        yield from answer_tokens(drawn, decoder.feed, self.decode_token)
+
+    def encode(self, text: str) -> Tensor:
+        ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+        if text and not ids.numel():
+            raise InputError(Message("prompt: contains no tokens; enter at least one word"))
+        return ids
+
+    def surprise(self, text: str, alternatives: int) -> ScoredText:
+        found = text_surprise(self.model, self.config, self.size, self.encode(text), alternatives)
+        source, decoder, unit = self.tokenizer.decode(found.source), self.tokenizer.decoder(), self.token_noun
+        rule = tr("each {unit} given the source “{source}” and the target before it", unit=unit, source=source)
+        if not found.source:
+            rule = tr(
+                "each {unit} given up to {context} before it; from the second window on, at least {context2}",
+                unit=unit,
+                context=found.context,
+                context2=found.context - found.stride,
+            )
+        return scored_text(found.tokens, decoder.feed, self.decode_token, source, rule)
+
+    def model_input(self, text: str, written: str) -> tuple[Tensor, Tensor | None]:
+        model = self.config.model
+        if self.config.task.continues:
+            return self.encode(text + written)[-model.context_length :], None
+        source = self.encode(text)[-model.source_tokens :]
+        first = source.new_tensor([self.size]) if self.config.special_tokens else source[-1:]
+        return torch.cat((first, self.encode(written)))[: model.context_length], source
+
+    def token_labels(self, ids: Tensor, *, is_source: bool) -> tuple[str, ...]:
+        return tuple(self.decode_token(token) if token < self.size else self.special_label for token in ids.tolist())
+
+
+class GapPipeline(TextPipeline):
+    """Fills gaps of one token."""
+
+    special_label = GAP
+
+    def length_warning(self, text: str, length: int) -> str:
+        return ""
+
+    def write(self, text: str, how: Sampling, seed: int, length: int, alternatives: int) -> Iterator[AnswerToken]:
+        if not text:
+            raise InputError(Message("prompt '': enter at least one character, e.g. 'O'"))
+        ids, gaps = self.encode_with_gaps(text)
+        filled, choices = fill_gaps(self.model, self.size, ids, gaps, how, seed, alternatives)
+        decoder = self.tokenizer.decoder()
+        found = answer_tokens(choices, decoder.feed, self.decode_token)
+        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
+            yield next(found) if gap else AnswerToken(decoder.feed(token))
+
+    def encode_with_gaps(self, text: str) -> tuple[Tensor, Tensor]:
+        """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
+        context = self.config.model.context_length
+        # A gap is one token, whatever a token is.
+        parts = [self.tokenizer.encode(part) for part in text.split(GAP)]
+        tokens = sum(map(len, parts)) + len(parts) - 1
+        if GAP not in text or tokens > context:
+            raise InputError(
+                Message(
+                    "prompt: this model fills gaps of one {unit}; mark each with {gap}, in a text of at most "
+                    "{context} {units}, e.g. {example}",
+                    unit=self.token_noun,
+                    gap=GAP,
+                    context=context,
+                    units=self.token_nouns,
+                    example=tr("'the g_te'") if self.tokenizer.per_character else tr("'the _ sat'"),
+                )
+            )
+        gaps = torch.zeros(tokens, dtype=torch.bool, device=self.device)
+        ids = torch.zeros(tokens, dtype=torch.long, device=self.device)
+        at = 0
+        for part in parts[:-1]:
+            at += len(part)
+            gaps[at] = True
+            at += 1
+        ids[~gaps] = torch.from_numpy(np.concatenate(parts)).to(self.device)
+        return ids, gaps
+
+    def model_input(self, text: str, written: str) -> tuple[Tensor, Tensor | None]:
+        if written:  # the filled text
+            return self.encode(written), None
+        ids, gaps = self.encode_with_gaps(text)
+        return torch.where(gaps, self.size, ids), None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from engine.config.schema import RunConfig
 from engine.config.schemes import POSITIONS
 from engine.config.tasks import END, PAD, START
 from engine.data.baselines import sentence_losses
-from engine.data.objectives import Batch, Objective, joined_batch, make_objective
+from engine.data.objectives import Batch, Objective, TokenPrompt, joined_batch, make_objective
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.padding import AnyDevice, Tokens
 from engine.data.parallel.by_path import read_aligned
@@ -42,9 +42,16 @@ from engine.evaluation.translation import (
     exact_match,
     score_translations,
 )
+from engine.generation.beam import Hypothesis
+from engine.generation.output import AnswerToken, BeamResult, ScoredText
+from engine.generation.sampling import Sampling
+from engine.generation.surprise import translation_surprise
 from engine.generation.translation import Translator, pair_special_tokens
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, LeadBaseline, ProbeFacts, Translations
+from engine.tasks.pipeline import END as END_MARK
+from engine.tasks.pipeline import START as START_MARK
+from engine.tasks.pipeline import AnswerPipeline, scored_text, split_at_arrow
 from engine.tasks.task import (
     N_SAMPLES,
     OWN_SPLIT,
@@ -252,6 +259,69 @@ class TranslationScorer(RowScorer["TranslationTask"]):
         translator = Translator(model, self.task.tokenizer, self.config)
         found = translator.translate(sources, beam=beam, between=between)
         return [best[0].text for best in found]
+
+
+class TranslationPipeline(AnswerPipeline):
+    """Translates or summarizes. It ranks no whole answers: a beam ranks with a length penalty, not by probability."""
+
+    default_length = 200
+
+    def __init__(self, model: Network, tokenizer: AnyTokenizer, config: RunConfig, classes: tuple[str, ...]) -> None:
+        super().__init__(model, tokenizer, config, classes)
+        self.source, self.translator = tokenizer.source, Translator(model, tokenizer, config)
+
+    def prompt(self, text: str) -> TokenPrompt:
+        return self.translator.prompt(text)
+
+    def encode_answer(self, written: str, prompt: TokenPrompt) -> Tokens:
+        return self.tokenizer.encode(written)
+
+    def max_length(self, prompt: TokenPrompt) -> int:
+        return self.translator.max_length(len(prompt.source_or_tokens))
+
+    def write(self, text: str, how: Sampling, seed: int, length: int, alternatives: int) -> Iterator[AnswerToken]:
+        self._require_text(text)
+        yield from super().write(text, how, seed, length, alternatives)
+
+    def search(self, text: str, how: Mapping[str, float], between: Callable[[], None]) -> tuple[BeamResult, ...]:
+        """Raise InputError also if a beam cannot give as many."""
+        self._require_text(text)
+        beam, n_best = int(how["beam"]), int(how["nbest"])
+        if n_best > beam:
+            raise InputError(
+                Message(
+                    "/nbest {n_best}: more than a beam of {beam} can give; enter /beam {n_best}",
+                    n_best=n_best,
+                    beam=beam,
+                )
+            )
+        sources, alpha = self.translator.encode([text]), float(how["alpha"])
+        (found,) = self.translator.translate(
+            sources, beam=beam, n_best=n_best, alpha=alpha, most=int(how["length"]), between=between
+        )
+        return tuple(self._beam_result(one.hypothesis) for one in found)
+
+    def _beam_result(self, one: Hypothesis) -> BeamResult:
+        decoder = self.tokenizer.decoder()
+        pieces = (AnswerToken(decoder.feed(t), chance) for t, chance in zip(one.tokens, one.chances, strict=True))
+        return BeamResult(tuple(pieces), one.score)
+
+    def _require_text(self, text: str) -> None:
+        if not text.strip():
+            raise InputError(self.config.task.empty_prompt)
+
+    def surprise(self, text: str, alternatives: int) -> ScoredText:
+        source, target = split_at_arrow(text, self.config.task.surprise_usage)
+        found = translation_surprise(self.translator, source, target, alternatives)
+        rule = tr(
+            "each token given the source “{source}” and the target tokens before it; ■ marks the end", source=source
+        )
+        text_of = lambda token: self.decode_token(token) if token < self.size else END_MARK
+        return scored_text(found, text_of, text_of, source, rule)
+
+    def token_labels(self, ids: Tensor, *, is_source: bool) -> tuple[str, ...]:
+        side, special = (self.source, END_MARK) if is_source else (self.tokenizer, START_MARK)
+        return tuple(side.decode([token]) if token < side.vocab_size else special for token in ids.tolist())
 
 
 @dataclass(frozen=True)

@@ -64,14 +64,14 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
             "↑ recalls them",
             "enter: write · /: commands · ↑: earlier prompts · esc: leave",
         ],
-        "lab/play/writers.py": ["type some text to continue"],
+        "../engine/config/tasks.py": ["type some text to continue"],
     },
     "session": {
         "studio/app.py": ["A studio for Transformers"],
         "studio/train/run_charts.py": ["floor: the best possible"],
         "studio/shared/run_states.py": ["{loss:.3f} above the floor"],
         "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],
-        "lab/play/writers.py": ["type some text to continue"],
+        "../engine/config/tasks.py": ["type some text to continue"],
         "studio/playground/likeliest.py": ["!: next surprising token", "   sampled at {number}"],
     },
 }

@@ -14,9 +14,9 @@ from engine.config.tasks import TASKS, TaskKind, task_named
 from engine.data.objectives import Objective, make_objective
 from engine.data.tokenizers import AnyTokenizer
 from engine.model.transformer import Network
+from engine.tasks.pipeline import Pipeline
 from engine.tasks.task import Task
 from tests.legal_cells import legal_cells
-from tui_transformer.lab.play.writers import ModelWriter
 from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
 
 ROOT = Path(engine.__path__[0]).parent
@@ -32,6 +32,7 @@ def test_every_objective_of_a_config_says_what_it_is_and_no_other_does() -> None
 def test_what_a_task_names_is_there(task: TaskKind) -> None:
     assert issubclass(resolve_name(task.task), Task)
     assert callable(resolve_name(task.examples))
+    assert issubclass(resolve_name(task.pipeline), Pipeline)
     assert set(task.settings) <= set(all_keys())
     assert not set(task.architectures) & set(task.why_not)
 
@@ -101,10 +102,10 @@ def test_only_the_config_reads_the_kind_and_nobody_asks_for_the_class_of_a_netwo
     assert len(reads) <= 4 and any(name.endswith("schema.py") for name in reads), reads
     for task in TASKS.values():
         assert resolve_name(task.task)  # so that all classes are there
-    known = {kind for base in (Network, AnyTokenizer, Task, TaskKind, Objective, ModelWriter) for kind in family(base)}
+    known = {kind for base in (Network, AnyTokenizer, Task, TaskKind, Objective, Pipeline) for kind in family(base)}
     homes = {(f"{kind.__module__.replace('.', '/')}.py", kind.__name__) for kind in known}
     names = {name for _, name in homes}
-    assert {"DecoderLM", "BpeTokenizer", "QuestionTask", "Masked", "SentinelSpans", "SpanWriter"} <= names
+    assert {"DecoderLM", "BpeTokenizer", "QuestionTask", "Masked", "SentinelSpans", "SpanPipeline"} <= names
     asks = {(file, name) for file, tree in trees.items() for name in classes_asked_for(tree) & names} - homes
     assert not asks
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from platformdirs import user_state_path
 from rich.text import Text
@@ -31,28 +30,27 @@ from tui_transformer.lab.play.written import probability_level
 
 HISTORY_LINES = 1000
 STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
-W = TypeVar("W", bound=ModelWriter)
 
 
 @dataclass
-class Session(ABC, Generic[W]):
+class Session(ABC):
     """The models that answer at a prompt, all at the same checkpoint: best, last, or a step."""
 
     runs_dir: Path
     device: str
     checkpoint: str
     as_json: bool  # one object per answer
-    writers: list[W] = field(default_factory=list)
+    writers: list[ModelWriter] = field(default_factory=list)
 
     @abstractmethod
-    def writer_of(self, reader: RunReader) -> W:
+    def writer_of(self, reader: RunReader) -> ModelWriter:
         """Load a run's model. Raises InputError if it is of another kind or cannot be loaded."""
 
     @property
     def title(self) -> str:
         return join_and(tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers)
 
-    def load(self, run: str) -> W:
+    def load(self, run: str) -> ModelWriter:
         reader = RunReader.resolve(run.strip(), self.runs_dir)
         print_badges(reader)
         with show_progress(tr("loading the model")):

@@ -20,7 +20,7 @@ from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_
 from tui_transformer.cli.output import is_terminal, print_answer, print_info, print_json, show_progress, stdout, warn
 from tui_transformer.cli.run.repl import STYLES, Session, print_token, run_prompt
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, parse_setting
-from tui_transformer.lab.play.writers import ModelWriter, load_writer
+from tui_transformer.lab.play.writers import ModelWriter
 from tui_transformer.lab.play.written import answer_probabilities_text, probability_level, probability_text, token_label
 
 OTHERS = 3  # other answers listed beside the one given
@@ -29,7 +29,7 @@ AROUND = 12  # characters before a listed token
 
 
 @dataclass
-class SampleSession(Session[ModelWriter]):
+class SampleSession(Session):
     answers: list[list[AnswerToken]] = field(default_factory=list)
     _noticed: set[str] = field(default_factory=set)
 
@@ -44,7 +44,7 @@ class SampleSession(Session[ModelWriter]):
                     command=reader.command(task.prompt_command),
                 )
             )
-        return load_writer(reader, self.checkpoint, self.device)
+        return ModelWriter(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
         self.answers = []

@@ -31,7 +31,7 @@ from tui_transformer.cli.output import (
 from tui_transformer.cli.run.repl import Session, print_token, run_prompt
 from tui_transformer.lab.play.alignment import alignment_picture, merge_into_words
 from tui_transformer.lab.play.prompt import TRANSLATING, Settings, parse_setting
-from tui_transformer.lab.play.writers import TranslationWriter
+from tui_transformer.lab.play.writers import ModelWriter
 
 if TYPE_CHECKING:
     from engine.generation.translation import TranslatedText
@@ -42,13 +42,14 @@ LONGEST = 100_000  # characters of a line
 
 
 @dataclass
-class TranslationSession(Session[TranslationWriter]):
+class TranslationSession(Session):
     settings: Settings = field(default_factory=dict)
     target_language: str = ""  # the language to translate to
     last: str = ""  # the sentence that was translated
 
-    def writer_of(self, reader: RunReader) -> TranslationWriter:
-        writer = TranslationWriter(reader, self.checkpoint, self.device)
+    def writer_of(self, reader: RunReader) -> ModelWriter:
+        writer = ModelWriter(reader, self.checkpoint, self.device)
+        writer.require_translation()
         if self.target_language:
             writer.set_target(self.target_language)
         return writer

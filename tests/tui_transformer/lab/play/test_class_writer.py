@@ -15,7 +15,7 @@ from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import majority_rows, read_entry
 from tui_transformer.lab.formatting import confusion_lines
-from tui_transformer.lab.play.writers import GREEDY, ClassWriter, WriterCache
+from tui_transformer.lab.play.writers import GREEDY, ModelWriter, WriterCache
 from tui_transformer.lab.reports.report import write_report
 
 TEXT = "Rovers beat Harriers by two points on Monday. Snow kept Zyzzyva at home."
@@ -27,9 +27,9 @@ def run(tmp_path_factory) -> RunReader:
 
 
 @pytest.fixture(scope="module")
-def writer(run) -> ClassWriter:
+def writer(run) -> ModelWriter:
     found = WriterCache("cpu").get(run.path, "last")
-    assert isinstance(found, ClassWriter)
+    assert found.config.task.name == "classification"
     return found
 
 
@@ -109,5 +109,5 @@ def test_an_export_names_its_classes_and_gives_the_same_logits(run, writer, tmp_
     made = json.loads((tmp_path / "model" / "config.json").read_text())
     assert list(made["id2label"].values()) == list(run.data.classes)
     model, _ = load_pretrained(tmp_path / "model")
-    tokens = writer._model_input(TEXT, "")[0][None]
+    tokens = writer.pipeline.model_input(TEXT, "")[0][None]
     assert torch.equal(model(tokens), writer.model(tokens))

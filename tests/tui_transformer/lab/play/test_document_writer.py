@@ -14,7 +14,7 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.runs.records import ModelOutput
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
-from tui_transformer.lab.play.writers import GREEDY, DocumentWriter, WriterCache
+from tui_transformer.lab.play.writers import GREEDY, ModelWriter, WriterCache
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20))
 QUESTION = CORPUS.questions["validation"][0].text
@@ -32,9 +32,9 @@ def runs(tmp_path_factory) -> Path:
     return folder
 
 
-def writer(runs: Path, name: str) -> DocumentWriter:
+def writer(runs: Path, name: str) -> ModelWriter:
     found = WriterCache("cpu").get(runs / name, "last")
-    assert isinstance(found, DocumentWriter)
+    assert found.config.task.corpus == "documents"
     return found
 
 
@@ -116,9 +116,7 @@ def test_an_example_is_right_only_where_it_is_exactly_so() -> None:
 
 
 def test_an_example_without_a_right_answer_is_neither_right_nor_wrong(session, monkeypatch) -> None:
-    monkeypatch.setattr(
-        DocumentWriter, "answer_held_out_examples", lambda self: [ModelOutput(source="?", text="Arlow")]
-    )
+    monkeypatch.setattr(ModelWriter, "answer_held_out_examples", lambda self: [ModelOutput(source="?", text="Arlow")])
     (line,) = session("/examples", run="ask", options=("--json",))[0]
     assert json.loads(line)["right"] is None
 

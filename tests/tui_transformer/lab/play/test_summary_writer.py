@@ -12,7 +12,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.run.translate import TranslationSession
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.play.writers import GREEDY, SummaryWriter, WriterCache
+from tui_transformer.lab.play.writers import GREEDY, WriterCache
 from tui_transformer.lab.reports.report import write_report
 
 ARTICLE = "Snow will reach the coast by noon. Our next bulletin follows on Monday by noon."
@@ -25,7 +25,7 @@ def run(request, tmp_path_factory) -> RunReader:
 
 def test_an_article_typed_gets_a_summary(run, capsys) -> None:
     writer = WriterCache("cpu").get(run.path, "last")
-    assert isinstance(writer, SummaryWriter) and "article" in writer.invitation
+    assert writer.config.task.name == "summarization" and "article" in writer.invitation
     written = "".join(piece.text for piece in writer.stream(ARTICLE, {**GREEDY, "length": 200}))
     assert (
         main(["translate", "headlines", "--text", ARTICLE, "--checkpoint", "last", "--runs-dir", str(run.path.parent)])

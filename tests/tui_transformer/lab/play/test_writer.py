@@ -16,7 +16,7 @@ from engine.runs.reader import RunReader
 from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, WriterCache, best_or_newest_run, load_writer
+from tui_transformer.lab.play.writers import ModelWriter, WriterCache, best_or_newest_run
 from tui_transformer.lab.records.run_view import RunRow
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
@@ -28,16 +28,16 @@ def runs(tmp_path_factory) -> Path:
     return train_all(tmp_path_factory.mktemp("runs"))
 
 
-def writer(runs: Path, name: str) -> TextWriter:
-    found = load_writer(RunReader(runs / name), "best", "cpu")
-    assert isinstance(found, TextWriter)
+def writer(runs: Path, name: str) -> ModelWriter:
+    found = ModelWriter(RunReader(runs / name), "best", "cpu")
+    assert found.config.task.corpus == "text"
     return found
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_run_that_does_not_translate_names_the_command_that_prompts_it(runs, name) -> None:
     with pytest.raises(InputError, match=f"'{name}' is not a translation model; use `tui-transformer sample {name}"):
-        TranslationWriter(RunReader(runs / name), "best", "cpu")
+        ModelWriter(RunReader(runs / name), "best", "cpu").require_translation()
 
 
 @pytest.mark.parametrize("name", KINDS)
