@@ -792,7 +792,7 @@ class TextTask(Task):
             counts["unknown"] = self._count_unknown(split)
         return counts
 
-    def sampler(self, config: RunConfig) -> TextSampler:
+    def sampler(self, config: RunConfig) -> Sampler:
         prompt = config.evaluation.sample_prompt
         if prompt:
             if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
