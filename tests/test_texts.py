@@ -190,9 +190,7 @@ def python_files() -> list[Path]:
 
 def test_every_text_that_people_read_is_in_the_catalogue() -> None:
     found, used = [], set[tuple[str, str]]()
-    known = {
-        text for _, text in messages() if isinstance(text, str)
-    }  # used again as recorded, and translated by `tr`
+    known = {text for _, text in messages() if isinstance(text, str)}  # used again as recorded, and translated by `tr`
     for path in python_files():
         where = path.relative_to(ROOT).as_posix()
         if any(where.startswith(plain) for plain in FILES):

@@ -3,7 +3,7 @@
 import re
 
 from engine.base.errors import InputError
-from engine.base.language import Message, tr, trn
+from engine.base.language import MESSAGES, Message, tr, trn
 from engine.config.keys import changed_settings, fixed_settings
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.model import size
@@ -16,7 +16,7 @@ from engine.runs.lineage import chain_text, split_init_from
 from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
 
-ELSEWHERE = frozenset(("schema", "source", "notes"))  # of data.json: the corpus's location, not its content
+ELSEWHERE = frozenset(("schema", "source", "notes", MESSAGES))  # of data.json: the corpus's location, not its content
 WORDED = re.compile(r"probes\.\d+\.description ")  # of data.json: another version may word it differently
 ALWAYS = ("sha256", "vocabulary", "tokenizer_sha256", "splits")
 

@@ -13,6 +13,7 @@ from engine.base.errors import InputError
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proofs.verify.claims import CLAIMS, verify
+from engine.proofs.verify.comparison import same_value
 from engine.proofs.verify.evidence import Evidence
 from engine.runs.control import Control, RunCommand
 from engine.runs.reader import RunReader
@@ -410,3 +411,9 @@ def test_a_number_that_an_older_version_defined_differently_is_not_reported_as_d
     the_version = json.loads((honest / "run" / "run.json").read_text())["records"]
     edit(run, "run.json", lambda born: born | {"records": the_version})
     assert {"config", "best score", "last score"} <= set(differing(run))
+
+
+def test_a_sum_that_another_processor_adds_up_differently_is_no_difference() -> None:
+    assert same_value("unigram", 4.088746311519502, 4.088746311519503, exact=True)
+    assert not same_value("unigram", 4.088746311519502, 4.0887463116, exact=True)
+    assert not same_value("plausible", 4.088746311519502, 4.088746311519503, exact=True)
