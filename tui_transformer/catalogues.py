@@ -13,6 +13,7 @@ from pathlib import Path
 
 from engine.base.cache_folder import cache_folder, try_write_atomically
 from engine.base.errors import InputError
+from engine.base.language import CONTEXT_END
 
 FOLDER = Path(__file__).parent / "locale"
 COMPILER = Path(__file__).parent / "msgfmt.py"
@@ -26,12 +27,12 @@ class Messages(GNUTranslations):
         self._compiled = compiled
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield the messages with their translations, singular and plural apart."""
+        """Yield the messages that have no context with their translations, singular and plural apart."""
         count, texts, translations = struct.unpack_from("<3I", self._compiled, 8)
         for i in range(count):
             said = self._forms(translations, i)
             for text, translation in zip(self._forms(texts, i), (said[0], said[-1]), strict=False):
-                if text:
+                if text and CONTEXT_END not in text:
                     yield text, translation
 
     def _forms(self, table: int, i: int) -> list[str]:

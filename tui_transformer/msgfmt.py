@@ -1,6 +1,6 @@
 """Compile a catalogue of messages: from a PO file, which people edit, to an MO file, which gettext reads.
 
-A subset of gettext's `msgfmt`, without contexts. It imports only the standard library, because `hatch_build.py` runs it
+A subset of gettext's `msgfmt`. It imports only the standard library, because `hatch_build.py` runs it
 before the package is installed.
 """
 
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 MAGIC = 0x950412DE  # of an MO file
 HEADER = struct.Struct("<7I")  # magic, version, number of messages, where the two tables start, no hash table
-LINE = re.compile(r'(msgid|msgid_plural|msgstr|msgstr\[[0-9]\]|)\s*"((?:[^"\\\0]|\\[\\"ntr])*)"')
+LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]\]|)\s*"((?:[^"\\\0]|\\[\\"ntr])*)"')
 ESCAPE = re.compile(r"\\(.)")
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+CONTEXT_END = "\x04"  # after a message's context
 Entry = dict[str, str]  # keyword -> text
 
 
@@ -24,12 +25,13 @@ def compile_po(po: bytes) -> bytes:
     """
     translations: dict[str, tuple[str, str]] = {}  # msgid -> its key in the MO file, its translation
     for number, entry in _entries(po.decode("utf-8-sig")):
+        context = [entry.pop("msgctxt") + CONTEXT_END] if next(iter(entry)) == "msgctxt" else []
         keys = list(entry)
         plural = ["msgid_plural"] if "msgid_plural" in entry else []
         forms = [f"msgstr[{i}]" for i in range(len(keys) - 2)] if plural else ["msgstr"]
         if keys != ["msgid", *plural, *forms] or not forms:
             raise ValueError(f"line {number}: a message must have msgid and msgstr, in this order")
-        message = entry["msgid"]
+        message = "".join([*context, entry["msgid"]])
         if message in translations:
             raise ValueError(f"line {number}: {message[:40]!r} is defined twice")
         said = [entry[form] for form in forms]
@@ -58,7 +60,9 @@ def _entries(po: str) -> Iterator[tuple[int, Entry]]:
     entry, key, fuzzy = Entry(), "", False
     for number, line in enumerate([*po.split("\n"), ""], 1):  # not splitlines(): texts may have other separators
         line = line.strip()
-        starts = line.startswith("msgid") and not line.startswith("msgid_plural")
+        starts = line.startswith("msgctxt") or (
+            line.startswith("msgid") and not line.startswith("msgid_plural") and list(entry) != ["msgctxt"]
+        )
         if entry and (starts or not line or line.startswith("#")):  # it ended above
             if not fuzzy or entry.get("msgid") == "":
                 yield number - 1, entry

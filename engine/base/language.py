@@ -15,6 +15,7 @@ MESSAGES = "messages"  # the part of a record that has the messages of its texts
 LONGEST_VALUE = 1000  # characters of a message's value that are recorded and read; the rest is cut
 DEEPEST = 8  # messages within each other
 JOINED = "{first}{rest}"  # the template of messages joined by `+`
+CONTEXT_END = "\x04"  # after a message's context in its template, as in an MO file
 _catalogue = NullTranslations()
 
 
@@ -27,9 +28,20 @@ class Message(str):
     values: Mapping[str, Any]
 
     def __new__(cls, template: str, /, **values: Any) -> "Message":
-        made = super().__new__(cls, template.format(**values) if values else template)
+        if isinstance(template, Message):
+            if not values:
+                return template
+            values = {**template.values, **values}
+            template = template.template
+        text = template.rpartition(CONTEXT_END)[2]
+        made = super().__new__(cls, text.format(**values) if values else text)
         made.template, made.plural, made.values = template, "", values
         return made
+
+    @classmethod
+    def in_context(cls, context: str, text: str, /, **values: Any) -> "Message":
+        """Return a text that has another translation than the same English elsewhere; `context` says where it is."""
+        return cls(context + CONTEXT_END + text, **values)
 
     @classmethod
     def counted(cls, one: str, other: str, n: int, /, **values: Any) -> "Message":
@@ -53,7 +65,8 @@ class Message(str):
         values = {**self.values, **more}
         if self.plural:
             return _fill(catalogue.ngettext(self.template, self.plural, values["n"]), values, catalogue)
-        return _fill(catalogue.gettext(self.template) if self.template else "", values, catalogue)
+        said = catalogue.gettext(self.template).rpartition(CONTEXT_END)[2] if self.template else ""
+        return _fill(said, values, catalogue)
 
 
 class RecordedMessage(Message):
@@ -97,7 +110,7 @@ def trn(one: str, other: str, n: int, /, **values: Any) -> str:
 
 def translate(text: str, catalogue: NullTranslations, /, **values: Any) -> str:
     """Return a text in the language of a catalogue, as `tr` does in the language in use."""
-    return (text if isinstance(text, Message) else Message(text)).translated(catalogue, **values)
+    return Message(text).translated(catalogue, **values)
 
 
 def _fill(said: str, values: Mapping[str, Any], catalogue: NullTranslations) -> str:

@@ -68,6 +68,7 @@ def catalogues(draw) -> Catalog:
             user_comments=draw(COMMENTS),
             auto_comments=draw(COMMENTS),
             previous_id=draw(TEXT),
+            context=draw(st.none() | TEXT),
         )
     for message in draw(st.lists(TEXT, max_size=2, unique=True)):
         made.obsolete[message] = Message(message, draw(TEXT))
@@ -84,8 +85,9 @@ def test_any_catalogue_is_compiled_as_babel_compiles_it(catalogue, width) -> Non
     found = translations(by_babel(read))
     for message in read:
         if message.pluralizable and not any(message.string):
+            key = message.id[0] if message.context is None else f"{message.context}\x04{message.id[0]}"
             for form in range(len(message.string)):
-                found.pop((message.id[0], form), None)  # not there if it is fuzzy
+                found.pop((key, form), None)  # not there if it is fuzzy
     assert translations(compile_po(po.getvalue())) == found
 
 
@@ -95,6 +97,10 @@ def test_any_catalogue_is_compiled_as_babel_compiles_it(catalogue, width) -> Non
         "no line between two": ('msgid "a"\nmsgstr "b"\nmsgid "c"\nmsgstr "d"', {"a": "b", "c": "d"}),
         "Windows": ('msgid "a"\r\nmsgstr ""\r\n"b"\r\n', {"a": "b"}),
         "in pieces": ('msgid ""\n"a\\n"\n  "\\"b\\""\nmsgstr "c\\\\n" \n"\\td"', {'a\n"b"': "c\\n\td"}),
+        "a context": (
+            'msgctxt "menu"\nmsgid "a"\nmsgstr "b"\nmsgid "a"\nmsgstr "c"\n',
+            {"menu\x04a": "b", "a": "c"},
+        ),
         "a plural": (
             'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n"c"\nmsgstr[1] "d"\n',
             {("a", 0): "c", ("a", 1): "d"},
@@ -124,7 +130,8 @@ def test_the_header_counts_even_if_it_is_fuzzy_and_after_a_byte_order_mark() -> 
         "more after it": ('msgid "a" "b"\n', 4, "cannot be read"),
         "an escape": ('msgid "a"\nmsgstr "\\x41"\n', 5, "cannot be read"),
         "a zero byte": ('msgid "a\0b"\nmsgstr "c"\n', 4, "cannot be read"),
-        "a context": ('msgctxt "menu"\nmsgid "a"\nmsgstr "b"\n', 4, "cannot be read"),
+        "a context alone": ('msgctxt "menu"\nmsgstr "b"\n', 5, "must have msgid and msgstr"),
+        "a context too late": ('msgid "a"\nmsgctxt "menu"\nmsgstr "b"\n', 4, "must have msgid and msgstr"),
         "a merge": ('<<<<<<< HEAD\nmsgid "a"\nmsgstr "b"\n', 4, "cannot be read"),
         "a text alone": ('"a"\n', 4, "cannot be read"),
         "two translations": ('msgid "a"\nmsgstr "b"\nmsgstr "c"\n', 6, "cannot be read"),
