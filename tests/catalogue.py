@@ -1,8 +1,8 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)`, `trn(…)`, `Message(…)` and `Rule(…)`, the sentences on settings in `Doc(…)`,
-the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has an empty
-`msgstr` in `messages.po`; write it there and run this again.
+Messages are the texts in `tr(…)`, `trn(…)`, `Message(…)` and the other calls in `KEYWORDS`, the sentences on settings
+in `Doc(…)`, the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has
+an empty `msgstr` in `messages.po`; write it there and run this again.
 """
 
 import ast
@@ -19,22 +19,30 @@ from typing import Any
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
+from engine.base.language import CONTEXT_END
 from tui_transformer.catalogues import FOLDER
 from tui_transformer.languages import LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": 1, "trn": 2, "Message": 1, "Message.counted": 2, "Rule": 1}  # how many texts of a call are messages
+KEYWORDS = {  # how many texts of a call are one message
+    **dict.fromkeys(("tr", "Message", "Rule", "translate", "say"), 1),
+    **dict.fromkeys(("context.say", "context.say_in_pictures", "context.paragraph"), 1),
+    **dict.fromkeys(("trn", "Message.counted", "Message.in_context"), 2),
+    "context.headings": 1,  # each of which is one, in the context `heading`
+}
 EVERY = ("*",)  # of a file's strings
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),
     "presets/*.toml": ("description",),
     "presets/studies/*.toml": ("description", "why"),
-    "tui_transformer/lab/records/badges.toml": ("means", "advice"),
+    "tui_transformer/lab/records/badges.toml": ("means", "advice", "alarm", "alarm_of_one"),
     "tui_transformer/studio/shared/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
+    "tui_transformer/lab/reports/paper.toml": EVERY,
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }
 DATE = datetime(2026, 11, 25, tzinfo=UTC)  # in every header: a catalogue depends on its messages alone
-Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
+# The file, and its text, after its context if it has one, or its texts.
+Message = tuple[str, str | tuple[str, str]]
 
 
 @cache
@@ -62,10 +70,27 @@ def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
     """Yield the texts of calls, in the order of the file; a text that is no literal is one of another call."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        texts = [part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-        forms = KEYWORDS[ast.unparse(call.func)]
-        if len(texts) >= forms:
-            yield texts[0] if forms == 1 else (texts[0], texts[1])
+        texts = [list(_literals(part)) for part in call.args]
+        name, texts = ast.unparse(call.func), [found for found in texts if found]
+        if name == "context.headings":
+            yield from ("heading" + CONTEXT_END + text for found in texts for text in found)
+            continue
+        if len(texts) < KEYWORDS[name]:
+            continue
+        if name == "Message.in_context":
+            yield from (texts[0][0] + CONTEXT_END + text for text in texts[1])
+        elif KEYWORDS[name] == 1:
+            yield from texts[0]
+        else:
+            yield texts[0][0], texts[1][0]
+
+
+def _literals(node: ast.AST) -> Iterator[str]:
+    """Yield a literal text, or those of `"…" if … else "…"`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from (*_literals(node.body), *_literals(node.orelse))
 
 
 def _says(tree: ast.Module) -> Iterator[str]:
@@ -111,8 +136,10 @@ def updated(code: str) -> Catalog:
     found.creation_date = found.revision_date = DATE
     for where, text in messages():
         if text:
-            before = known.get(text[0] if isinstance(text, tuple) else text)
-            found.add(text, before.string if before is not None else "", locations=[(where, None)])
+            context, _, text = ("", "", text) if isinstance(text, tuple) else text.rpartition(CONTEXT_END)
+            before = known.get(text[0] if isinstance(text, tuple) else text, context or None)
+            said = before.string if before is not None else ""
+            found.add(text, said, locations=[(where, None)], context=context or None)
     return found
 
 

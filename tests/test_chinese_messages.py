@@ -8,8 +8,9 @@ from babel.messages.pofile import read_po
 from tests.tui_transformer.studio.test_in_chinese import WORD, known, named
 from tui_transformer.catalogues import FOLDER
 
-AS_TYPED = re.compile(  # code, quotations, where links lead, gaps, options, commands, settings, papers
-    r"`[^`\n]*`|'[^'\n]*'|\"[^\"\n]*\"|https?://\S+|\{[^}]*\}|<[^>]*>|\[[\w|]+\]|--[\w-]+(?:[ =][\w@:./-]+)?"
+AS_TYPED = re.compile(  # code, formulas, quotations, where links lead, gaps, options, commands, settings, papers
+    r"`[^`\n]*`|\$[^$\n]*\$"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|https?://\S+|\{[^}]*\}|<[^>]*>|\[[\w|]+\]|--[\w-]+(?:[ =][\w@:./-]+)?"
     r"|(?:^|(?<=[^\w]))/[a-z]+|[\w.]+ ?[=<>]=? ?\S+|(?<![\w-])-[A-Za-z]\b|\b\w+(?:\.\w+)+\b|hf:\S+"
     r"|\b[A-Z]\w+(?: et al\.| and [A-Z]\w+)?(?: |（)\d{4}"
 )
@@ -27,6 +28,7 @@ CALLED_SO = """
     validation test old tag
     architecture data model objective backend base changes expect from preset stages variants schema extends input lr
     causal spaced model_type
+    LayerScale bind bracket configs counter far first near nll results rhyme runs sacreBLEU src zh-Hans
 """
 NAMES = {*CALLED_SO.split()}
 

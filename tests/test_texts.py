@@ -10,7 +10,7 @@ from tui_transformer.cli.show import bench
 from tui_transformer.cli.show.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
-SHOWN = {*KEYWORDS, "Doc"}  # calls whose texts the catalogue has
+SHOWN = {*(name.rpartition(".")[2] for name in KEYWORDS), "Doc"}  # calls whose texts the catalogue has
 # Calls that read, compare or log texts, and never show them.
 READS = {
     *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "partition", "startswith", "removeprefix"),
@@ -66,7 +66,6 @@ TEXTS = {
     "tui_transformer/cli/run/repl.py": {"tab: complete": "a setting of readline"},
     "tui_transformer/cli/show/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
     "tui_transformer/studio/responsiveness.py": {"training, fp32": RECORDED},
-    "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
     "tui_transformer/lab/analysis/export.py": dict.fromkeys(
         (
             *("nats per {}", "nats, per the unit in each row"),

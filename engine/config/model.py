@@ -233,12 +233,12 @@ class ModelConfig(Section):
             display_name=Message("rope part"),
             sentence=Message("only the first part of each head is rotated; the rest ignores position"),
             citation="Black et al. 2022",
-            title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
+            title=Message("Partial rotary embedding"),
             formula=lambda m: (
                 rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
                 rf"d_r = {_rope_width_formula(m)} = {m.rope_width}"
             ),
-            label={"en": "{rope_part:g} of each head", "zh": "每头的 {rope_part:g}"},
+            label=Message("{rope_part:g} of each head"),
             diagram_box="positions",
             on_values=(0.5, 0.25),
             rules=(
@@ -290,9 +290,9 @@ class ModelConfig(Section):
                     "by the factor"
                 ),
             },
-            title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
+            title=Message("RoPE scaling for longer contexts"),
             formula=_rope_scaling_formula,
-            label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
+            label=Message("{rope_scaling} × {rope_factor:g}"),
             diagram_box="positions",
             on_values=("linear", "ntk", "yarn", "llama3"),
             settings={
@@ -432,9 +432,9 @@ class ModelConfig(Section):
             display_name=Message("parallel"),
             sentence=Message("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
-            title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
+            title=Message("Parallel attention and feed-forward"),
             formula=_parallel_formula,
-            label={"en": "parallel", "zh": "并行"},
+            label=Message("parallel"),
             diagram_box="layer",
             on_values=(True,),
             rules=(
@@ -460,15 +460,12 @@ class ModelConfig(Section):
             display_name=Message("layer scale"),
             sentence=Message("each residual branch is scaled by a learned gain per feature, small at initialization"),
             citation="Touvron et al. 2021",
-            title={
-                "en": "LayerScale: a learned gain on each residual branch Δ",
-                "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
-            },
+            title=Message("LayerScale: a learned gain on each residual branch Δ"),
             formula=lambda m: (
                 r"\Delta \leftarrow \gamma \odot \Delta, \qquad \gamma_i = "
                 rf"{m.layer_scale:.10g} \text{{ at step }} 0"
             ),
-            label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
+            label=Message("layer scale {layer_scale:g}"),
             diagram_box="layer",
             identity_at_init=True,
             on_values=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
@@ -492,15 +489,12 @@ class ModelConfig(Section):
             display_name=Message("embedding mix"),
             sentence=Message("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
-            title={
-                "en": "Layer ℓ reads the residual stream mixed with the embedding",
-                "zh": "第 ℓ 层读取残差流与嵌入的混合",
-            },
+            title=Message("Layer ℓ reads the residual stream mixed with the embedding"),
             formula=lambda m: (
                 r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
                 r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
             ),
-            label={"en": "embedding mix", "zh": "混入嵌入"},
+            label=Message.in_context("diagram", "embedding mix"),
             diagram_box="layer",
             on_values=(True,),
             rules=(_needs_residual("embedding_mix"),),
@@ -516,12 +510,12 @@ class ModelConfig(Section):
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
             citation="So et al. 2021; Allen-Zhu 2025",
-            title={"en": "A short convolution before each sublayer", "zh": "每个子层之前的短卷积"},
+            title=Message("A short convolution before each sublayer"),
             formula=lambda m: (
                 rf"y_t \leftarrow \sum_{{j=0}}^{{{m.conv - 1}}} w_j \odot y_{{t-j}}, \qquad "
                 r"w_0 = 1, \; w_{j>0} = 0 \text{ at step } 0"
             ),
-            label={"en": "conv, width {conv}", "zh": "卷积宽 {conv}"},
+            label=Message("conv, width {conv}"),
             diagram_box="layer",
             identity_at_init=True,
             on_values=(4, 2),
@@ -548,9 +542,9 @@ class ModelConfig(Section):
             display_name=Message("logit softcap"),
             sentence=Message("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
-            title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
+            title=Message("Soft-capped logits"),
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
-            label={"en": "softcap {logit_softcap:g}", "zh": "软截断 {logit_softcap:g}"},
+            label=Message("softcap {logit_softcap:g}"),
             diagram_box="head",
             on_values=(30.0, 2.0),
         ),
@@ -572,7 +566,7 @@ class ModelConfig(Section):
                 ),
             },
             citation="Henry et al. 2020; Qwen Team 2025",
-            title={"en": "QK norm: normalised queries and keys", "zh": "查询与键的归一化"},
+            title=Message("QK norm: normalised queries and keys"),
             formula=lambda m: (
                 r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
                 r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
@@ -581,7 +575,7 @@ class ModelConfig(Section):
                 if POSITIONS[m.position].rotates
                 else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
             ),
-            label={"en": "QK norm", "zh": "QK 归一化"},
+            label=Message("QK norm"),
             diagram_box="attention",
             on_values=("before", "after"),
             parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
@@ -605,9 +599,9 @@ class ModelConfig(Section):
             display_name=Message("score cap"),
             sentence=Message("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
-            title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
+            title=Message("Soft-capped attention scores"),
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
-            label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
+            label=Message("score cap {score_cap:g}"),
             diagram_box="attention",
             on_values=(50.0, 2.0),
             fused_support="no",
@@ -632,9 +626,9 @@ class ModelConfig(Section):
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
             citation="Xiao et al. 2024; Agarwal et al. 2025",
-            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            title=Message("Attention sinks"),
             formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
-            label={"en": "sinks", "zh": "汇聚点"},
+            label=Message("sinks"),
             diagram_box="attention",
             on_values=(True,),
             parameters=lambda m, stack: sum(
@@ -659,13 +653,13 @@ class ModelConfig(Section):
                 ),
             },
             citation="Qiu et al. 2025",
-            title={"en": "Gated attention", "zh": "门控注意力"},
+            title=Message("Gated attention"),
             formula=lambda m: (
                 r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
                 if m.gate == "output"
                 else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
             ),
-            label={"en": "{gate} gate", "zh": "门控（{gate}）"},
+            label=Message("{gate} gate"),
             diagram_box="attention",
             on_values=("head", "output"),
             parameters=lambda m, stack: stack.layers * _gate_width(m) * (m.d_model + int(m.bias)),
@@ -682,9 +676,9 @@ class ModelConfig(Section):
                 "from the second layer on, values are mixed with the first layer's, using two learned weights"
             ),
             citation="Zhou et al. 2024",
-            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            title=Message("Value residual: values mixed with the first layer's"),
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
-            label={"en": "value residual", "zh": "值残差"},
+            label=Message("value residual"),
             diagram_box="attention",
             on_values=(True,),
             parameters=lambda m, stack: 2 * (stack.layers - 1),
@@ -709,15 +703,12 @@ class ModelConfig(Section):
             display_name=Message("layer drop"),
             sentence=Message("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
-            title={
-                "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
-                "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
-            },
+            title=Message("Stochastic depth: residual branch Δ in layer ℓ of L, in training"),
             formula=lambda m: (
                 r"\Delta \leftarrow \frac{b}{1 - p_\ell} \, \Delta, \qquad "
                 rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
             ),
-            label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
+            label=Message("layer drop {layer_drop:g}"),
             diagram_box="layer",
             acts_when="in training",
             on_values=(0.2,),
@@ -752,11 +743,11 @@ class ModelConfig(Section):
             display_name=Message("zero init"),
             sentence=Message("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
-            title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
+            title=Message("Output projections at step 0"),
             formula=lambda m: (
                 r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
             ),
-            label={"en": "zero init: {zero_init}", "zh": "输出投影零初始化"},
+            label=Message("zero init: {zero_init}"),
             diagram_box="layer",
             identity_at_init=True,
             acts_when="at the start",

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 WINDOW_BREAK_EVEN = 8  # a window beats full attention in texts at least this many times its reach (measured on a CPU)
 
 VASWANI = "Vaswani et al. 2017"
-TextByLanguage = Mapping[str, str]  # by language, `en` and `zh`
-NO_TEXT: TextByLanguage = {"en": "", "zh": ""}
-ATTENTION_TITLE: TextByLanguage = {"en": "Attention", "zh": "注意力"}
 
 
 class StackShape(NamedTuple):
@@ -59,9 +56,9 @@ class Scheme(TableRow):
     citation: str  # "" only for a no-op
     settings: Collection[str] = ()  # settings of its section that act only with it
     rules: tuple[Rule, ...] = ()  # on its section
-    title: TextByLanguage = NO_TEXT  # heading of its formula
+    title: str = ""  # heading of its formula
     formula: Callable[[Any], str] = staticmethod(lambda section: "")  # LaTeX, given its config section
-    label: TextByLanguage = NO_TEXT  # in a diagram
+    label: str = ""  # in a diagram; its gaps are filled with settings
 
 
 class Part(Scheme):
@@ -145,24 +142,21 @@ POSITIONS: dict[str, Position] = {
     "sinusoidal": Position(
         sentence=tr("fixed sines and cosines of the position, added to the embeddings"),
         citation=VASWANI,
-        title={"en": "Positions: sinusoids, added to the embeddings", "zh": "位置编码：正弦函数，加到嵌入上"},
+        title=Message("Positions: sinusoids, added to the embeddings"),
         formula=lambda m: (
             r"p_{t,2i} = \sin\left(t \, / \, 10000^{2i/d}\right), \qquad "
             r"p_{t,2i+1} = \cos\left(t \, / \, 10000^{2i/d}\right)"
         ),
-        label={"en": "sinusoidal positions", "zh": "正弦位置编码"},
+        label=Message("sinusoidal positions"),
         acts_on="embeddings",
         rules=(_needs_even_d_model(tr("sinusoidal positions come in sine-cosine")),),
     ),
     "learned": Position(
         sentence=tr("a learned vector per position, added to the embeddings"),
         citation="Gehring et al. 2017",
-        title={
-            "en": "Positions: a learned vector each, added to the embeddings",
-            "zh": "位置编码：每个位置一个可学习向量，加到嵌入上",
-        },
+        title=Message("Positions: a learned vector each, added to the embeddings"),
         formula=lambda m: r"x_t = e(w_t) + p_t, \qquad p_t \in \mathbb{R}^d",
-        label={"en": "learned positions", "zh": "可学习位置编码"},
+        label=Message("learned positions"),
         acts_on="embeddings",
         learned=True,
         bounded=True,
@@ -171,7 +165,7 @@ POSITIONS: dict[str, Position] = {
     "rope": Position(
         sentence=tr("queries and keys are rotated according to position, so that scores depend on relative distance"),
         citation="Su et al. 2021",
-        title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
+        title=Message("Positions: queries and keys are rotated (RoPE)"),
         formula=lambda m: (
             r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, "
             rf"\rho(t\theta_{{{_rotated_width_symbol(m)}/2-1}}) \right), \quad "
@@ -179,22 +173,19 @@ POSITIONS: dict[str, Position] = {
             rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated_width_symbol(m)}}}"
         ),
         score=r"(R_i q_i)^\top (R_j k_j)",
-        label={"en": "RoPE", "zh": "RoPE"},
+        label=Message("RoPE"),
         acts_on="queries and keys",
         settings=("rope_base", "rope_pairing"),
     ),
     "relative": Position(
         sentence=tr("a learned bias per head and clipped distance, added to the score"),
         citation="Shaw et al. 2018",
-        title={
-            "en": "Positions: a learned bias per head and clipped distance",
-            "zh": "位置编码：每个头、每个截断距离一个可学习偏置",
-        },
+        title=Message("Positions: a learned bias per head and clipped distance"),
         formula=lambda m: (
             rf"b_{{ij}} = B_{{h,\, \operatorname{{clip}}(j-i,\, -{m.relative_max_distance},\, "
             rf"{m.relative_max_distance})}}"
         ),
-        label={"en": "relative bias", "zh": "相对偏置"},
+        label=Message("relative bias"),
         acts_on="scores",
         adds=tr("a learned bias"),
         learned=True,
@@ -205,28 +196,22 @@ POSITIONS: dict[str, Position] = {
     "alibi": Position(
         sentence=tr("a score penalty that grows linearly with distance, at a different rate per head"),
         citation="Press et al. 2022",
-        title={
-            "en": "Positions: a penalty that grows with the distance (ALiBi)",
-            "zh": "位置编码：随距离增大的惩罚（ALiBi）",
-        },
+        title=Message("Positions: a penalty that grows with the distance (ALiBi)"),
         formula=lambda m: rf"b_{{ij}} = -m_h \, |i - j|, \qquad {_slopes(m.n_heads)}",
-        label={"en": "ALiBi", "zh": "ALiBi"},
+        label=Message("ALiBi"),
         acts_on="scores",
         adds="ALiBi",
     ),
     "t5": Position(
         sentence=tr("a learned bias per head and distance bucket (wider at longer distances), added to the score"),
         citation="Raffel et al. 2020",
-        title={
-            "en": "Positions: a learned bias per head and distance bucket",
-            "zh": "位置编码：每个头、每个距离分桶一个可学习偏置",
-        },
+        title=Message("Positions: a learned bias per head and distance bucket"),
         formula=lambda m: (
             rf"b_{{ij}} = B_{{h,\, \operatorname{{bucket}}(j-i)}}, \qquad {m.t5_buckets} \text{{ buckets}}, \; "
             rf"|j-i|_{{\max}} = {m.t5_max_distance}"
         ),
         scaled=False,
-        label={"en": "T5 bias", "zh": "T5 偏置"},
+        label=Message("T5 bias"),
         acts_on="scores",
         adds=tr("T5's bias"),
         learned=True,
@@ -252,16 +237,13 @@ POSITIONS: dict[str, Position] = {
             "the score has extra terms in the query, the key and a sinusoid of their distance (Transformer-XL)"
         ),
         citation="Dai et al. 2019",
-        title={
-            "en": "Positions: sinusoids of the distance in the score (Transformer-XL)",
-            "zh": "位置编码：注意力得分内的距离正弦函数（Transformer-XL）",
-        },
+        title=Message("Positions: sinusoids of the distance in the score (Transformer-XL)"),
         formula=lambda m: (
             r"r_{\delta,2i} = \sin\left(\delta \, / \, 10000^{2i/d}\right), \qquad "
             r"r_{\delta,2i+1} = \cos\left(\delta \, / \, 10000^{2i/d}\right)"
         ),
         score=r"\left(q_i^\top k_j + q_i^\top W_R r_{i-j} + u^\top k_j + v^\top W_R r_{i-j}\right)",
-        label={"en": "Transformer-XL", "zh": "Transformer-XL"},
+        label=Message("Transformer-XL"),
         acts_on="content",
         adds=tr("Transformer-XL's terms"),
         learned=True,
@@ -311,13 +293,11 @@ def _global_visible_text(m: "ModelConfig", causal: bool) -> str:
 
 
 class Attention(Scheme):
-    """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
-    `{window}` and `{link_every}` in its `label` are filled in.
-    """
+    """A kind of self-attention: how keys are weighted, and which keys a query sees. `formula`: a head's output."""
 
-    title: TextByLanguage = ATTENTION_TITLE
+    title: str = Message("Attention")
     formula: Callable[["ModelConfig"], str] = staticmethod(_softmax_formula)
-    visible_title: TextByLanguage = NO_TEXT  # heading of `visible_formula`
+    visible_title: str = ""  # heading of `visible_formula`
     # LaTeX of which keys a query sees, given whether it is causal; "" if it is in `formula`
     visible_formula: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
     visible_text: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
@@ -332,7 +312,7 @@ ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
         sentence=tr("each query attends to all keys, or, with a causal mask, to all up to its own"),
         citation=VASWANI,
-        visible_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
+        visible_title=Message("Which keys a query sees"),
         visible_formula=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
         visible_text=_global_visible_text,
         break_even_context=lambda m: 0,
@@ -340,9 +320,9 @@ ATTENTIONS: dict[str, Attention] = {
     "window": Attention(
         sentence=tr("each query attends only to nearby keys, at a cost that is linear in the length, not quadratic"),
         citation=VASWANI,  # §4, restricted self-attention
-        visible_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
+        visible_title=Message("Which keys a query sees: a window"),
         visible_formula=_window_condition,
-        label={"en": "window {window}", "zh": "窗口 {window}"},
+        label=Message("window {window}"),
         settings=("window",),
         visible_text=_window_condition_text,
         break_even_context=lambda m: max(1, WINDOW_BREAK_EVEN * (m.window - 1)),
@@ -350,15 +330,12 @@ ATTENTIONS: dict[str, Attention] = {
     "sparse": Attention(
         sentence=tr("each query attends to a window, and to every n-th key outside it"),
         citation="Child et al. 2019",
-        visible_title={
-            "en": "Which keys a query sees: a window, and every n-th key outside it",
-            "zh": "查询可见的键：滑动窗口，外加等间隔的键",
-        },
+        visible_title=Message("Which keys a query sees: a window, and every n-th key outside it"),
         visible_formula=lambda m, causal: (
             (r"j \le i,\; " if causal else "")
             + rf"\left( {_window_condition(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
         ),
-        label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
+        label=Message("window {window} + every {link_every}th"),
         settings=("window", "link_every"),
         visible_text=lambda m, causal: tr(
             Message("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
@@ -373,9 +350,9 @@ ATTENTIONS: dict[str, Attention] = {
     "linear": Attention(
         sentence=tr("a feature map of queries and keys replaces the softmax, so that keys can be summed in advance"),
         citation="Katharopoulos et al. 2020",
-        title={"en": "Linear attention", "zh": "线性注意力"},
+        title=Message("Linear attention"),
         formula=_linear_formula,
-        label={"en": "linear", "zh": "线性"},
+        label=Message.in_context("diagram", "linear"),
         has_scores=False,
         backends=("auto", "reference", "chunked"),
         visible_text=lambda m, causal: tr(
@@ -400,25 +377,25 @@ NORMS: dict[str, Norm] = {
     "layer": Norm(
         sentence=tr("each token's features are centred and scaled to unit variance"),
         citation="Ba et al. 2016",
-        title={"en": "Layer norm", "zh": "层归一化"},
+        title=Message("Layer norm"),
         formula=lambda m: (
             r"\operatorname{LN}(x) = \gamma \odot \frac{x - \mu(x)}{\sqrt{\sigma^2(x) + \varepsilon}}"
             + (r" + \beta" if m.bias else "")
         ),
         symbol=r"\operatorname{LN}",
-        label={"en": "layer norm", "zh": "层归一化"},
+        label=Message("layer norm"),
         parameters=lambda m: m.d_model * (2 if m.bias else 1),
         saved_tensors=2,
     ),
     "rms": Norm(
         sentence=tr("each token's features are divided by their root mean square"),
         citation="Zhang and Sennrich 2019",
-        title={"en": "RMS norm", "zh": "RMS 归一化"},
+        title=Message("RMS norm"),
         formula=lambda m: (
             r"\operatorname{RMS}(x) = \gamma \odot \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \varepsilon}}"
         ),
         symbol=r"\operatorname{RMS}",
-        label={"en": "RMS norm", "zh": "RMS 归一化"},
+        label=Message("RMS norm"),
         parameters=lambda m: m.d_model,
         saved_tensors=3,
     ),

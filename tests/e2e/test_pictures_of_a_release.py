@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.catalogue import ROOT
+from engine.base.language import CONTEXT_END
+from tests.catalogue import ROOT, messages
 from tests.e2e.drawn_pictures import DOCS, SCREENS, frames, outdated, tree
 from tests.tui_transformer.draw_pictures import SESSION
 from tests.tui_transformer.moving_picture import SVG
-from tui_transformer.lab.reports.languages import load_report_language
 from tui_transformer.studio.app import PANE_NAMES
 from tui_transformer.studio.design.switches import SWITCHES
 from tui_transformer.studio.shared.keys import PANE_BINDINGS
@@ -110,9 +110,10 @@ def test_the_picture_of_design_shows_its_switches() -> None:
 
 def test_the_picture_of_recall_has_the_words_of_a_report() -> None:
     words = (DOCS / "recall.svg").read_text(encoding="utf-8")
-    said = load_report_language("en").phrases
-    for key in ("figure.distance", "figure.reach", "figure.chance"):
-        assert f">{said[key]}<" in words, key
+    file = "tui_transformer/lab/reports/figures/distances.py"
+    said = {str(text).rpartition(CONTEXT_END)[2] for where, text in messages() if where == file}
+    for text in ("characters back", "reach of a variant", "chance"):
+        assert text in said and f">{text}<" in words, text
 
 
 def test_the_session_shows_the_keys_and_captions_of_today() -> None:

@@ -15,9 +15,6 @@ READERS: dict[str, tuple[str, ...]] = {
     "engine/data/corpora.toml": ("engine.data.known", "tests.test_texts"),
     "engine/data/parallel/languages.txt": ("engine.data.parallel.table",),
     "engine/data/synthetic/*.toml": (),  # the module beside it
-    "tui_transformer/lab/analysis/phrases/*.toml": ("tui_transformer.lab.analysis.language",),
-    "tui_transformer/lab/reports/phrases/paper-*.toml": ("tui_transformer.lab.reports.paper",),
-    "tui_transformer/lab/reports/phrases/*.toml": ("tui_transformer.lab.reports.languages",),
     "tui_transformer/lab/reports/*.toml": ("tui_transformer.lab.reports.paper",),
     "tui_transformer/lab/reports/templates/*.j2": ("tui_transformer.lab.reports.formats",),
     "tui_transformer/lab/reports/templates/*.mplstyle": ("tui_transformer.lab.reports.figures.style",),

@@ -263,7 +263,7 @@ def test_a_text_of_the_code_is_never_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", 'a | b `c|d` & "e"', "*[x](y)* {: #z } &lt;", "</td>"])
 def test_a_badge_with_markup_is_shown_as_written(text: str, monkeypatch) -> None:
-    poisoned = badges.Badge("LEAK", "LEAK", text, text)
+    poisoned = badges.Badge("LEAK", "LEAK", text, text, text)
     monkeypatch.setitem(records.BADGES, "LEAK", poisoned)
     found = read(records.badges())
     assert found.tags <= TAGS and found.parts["LEAK"].count(text.replace("`", "")) == 2

@@ -33,6 +33,22 @@ def test_values_may_come_later() -> None:
     assert tr(Message(PAUSED), name="demo") == tr(PAUSED, name="demo")
 
 
+def test_a_message_of_a_message_is_that_message_and_takes_more_values() -> None:
+    languages.use("zh")
+    message = Message("{name} is not here", name="{demo}")
+    assert Message(message) is message and str(message) == "{demo} is not here"
+    assert tr(Message(Message(PAUSED), name="demo")) == tr(PAUSED, name="demo")
+
+
+def test_a_context_tells_two_meanings_of_one_english_text_apart() -> None:
+    heading = Message.in_context("heading", "seed")
+    assert heading == "seed" == tr(heading) and Message.in_context("nowhere", "{n} seed", n=2) == "2 seed"
+    languages.use("zh")
+    assert tr(heading) == "种子" and tr("seed") == "随机种子" == tr(Message("seed"))
+    assert tr(Message.in_context("nowhere", "no context for {n}", n=2)) == "no context for 2"
+    assert tr(copy.deepcopy(heading)) == tr(Message(heading)) == "种子"
+
+
 def test_a_counted_message_counts_in_every_language() -> None:
     one, two = (Message.counted("{n} run", "{n} runs", n) for n in (1, 2))
     assert (one, two) == ("1 run", "2 runs")

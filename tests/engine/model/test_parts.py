@@ -19,7 +19,6 @@ from engine.training.self_check import DROPOUTS, check_cache, check_reference, s
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import BASE, LENGTH, SOURCE, VOCAB, as_read, draw, logits, network, padded, rows_alone
 from tests.engine.model.test_estimates import counted
-from tui_transformer.lab.reports.languages import LANGUAGES
 
 NONE = {name: 0.0 for name in DROPOUTS if name not in PARTS}
 TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
@@ -102,9 +101,7 @@ def test_every_part_says_what_it_is(name: str) -> None:
     assert row.on_values and off not in row.on_values and off in (0.0, False, "none", 1.0, ())
     for value in row.on_values:
         model = BASE.model.model_copy(update={name: value})
-        assert row.formula(model) and set(row.title) == set(row.label) == set(LANGUAGES)
-        assert all(row.title.values())
-        assert all(label.format(**dict(model)) for label in row.label.values())
+        assert row.formula(model) and row.title and row.label.format(**dict(model))
         assert sentence_of(f"model.{name}", str(value)) or sentence_of(f"model.{name}")
         assert any(base | {name: value} in CELLS for base in BASES), "no base allows it"
 

@@ -185,7 +185,7 @@ def _draw(found: Sequence[StudyConclusion], width: int) -> None:
 
     for answer in found:
         print(forest_text(answer, width, colour=has_colour()))
-        said = clean_line(" ".join(conclusion_sentences(answer)))
+        said = clean_line(" ".join(map(tr, conclusion_sentences(answer))))
         print_answer("\n" + "\n".join(wrap_text(said, min(width, READABLE))) + "\n")
 
 

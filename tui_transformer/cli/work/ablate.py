@@ -337,7 +337,7 @@ def _primary_and_power(study: Study, baseline: StudyCell, options: RunOptions) -
     """Return the primary measure, and a sentence on how large a difference in it the study can detect."""
     primary = study.primary or baseline.config.evaluation.select
     sd = similar_studies_sd(options.runs_dir, baseline.config) if primary == LOSS.key else None
-    return primary, power_sentence(len(study.seeds), len(study.variants), sd)
+    return primary, tr(power_sentence(len(study.seeds), len(study.variants), sd))
 
 
 def _show_plan(study: Study, plan: Plan, statuses: Sequence[CellStatus], options: RunOptions, *, again: bool) -> None:

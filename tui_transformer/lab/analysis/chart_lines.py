@@ -19,6 +19,7 @@ CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not meas
 R = TypeVar("R", bound=NumericRecord)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": tr("steps"), "tokens": tr("tokens"), "seconds": tr("time"), "distance": tr("characters back")}
+LOG = Message.in_context("axis", "log")
 # How far back the train-loss mean reaches, as a share of the run.
 SMOOTHINGS: dict[str, float] = {Message("off"): 0.0, Message("some"): 0.005, Message("strong"): 0.02}
 

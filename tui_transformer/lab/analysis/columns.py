@@ -20,7 +20,6 @@ from tui_transformer.lab.analysis.entry import (
     score_measures,
 )
 from tui_transformer.lab.analysis.groups import comparable, invalid_badge, only_bytes_comparable
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.verdict import verdict, verdict_kind
 from tui_transformer.lab.formatting import duration, si_number
 from tui_transformer.lab.records.badges import NONE_YET, PASSED, cell_text, worst_first
@@ -95,21 +94,19 @@ class Column:
     # the row's cell if it has more than the value, as `1.2431 ± 0.0031`
     spread: Callable[[Any], str] | None = None
     empty_text: str = NONE  # what to show for an empty tuple
-    # In the language in use: its title and its name, if a translation of the English ones is not all, and a row's cell.
-    shown_title: str = ""
-    shown_name: str = ""
-    localized_cell: Callable[[Any, Any], str] | None = None
+    shown_name: str = ""  # its name on the screen, if not the one in files
+    screen_cell: Callable[[Any, Any], str] | None = None  # the row's cell on the screen, if it is not all in the value
     kind: Callable[[Any, Any], str] | None = None  # of a verdict: what `verdict_kind` returns
 
     @property
     def head(self) -> str:
         """Its title on the screen."""
-        return self.title if self.config_key else self.shown_title or tr(self.title)
+        return self.title if self.config_key else tr(self.title)
 
     @property
     def full(self) -> str:
         """Its full name on the screen."""
-        return self.name if self.config_key else self.shown_name or tr(self.name)
+        return self.name if self.config_key else tr(self.shown_name or self.name)
 
     @property
     def explained(self) -> str:
@@ -127,8 +124,8 @@ class Column:
         value = self.value(row, baseline)
         if not has_value(value):
             return self.empty_text if value == () else NONE
-        if self.localized_cell is not None:
-            return self.localized_cell(row, baseline)
+        if self.screen_cell is not None:
+            return self.screen_cell(row, baseline)
         return self.spread(row) if self.spread is not None else self.show(value)
 
     def file_text(self, row: Any, baseline: Any) -> str:
@@ -211,20 +208,23 @@ def text_column(key: str, value: Callable[[Any], Value], name: str = "", *, show
     return Column(key, key, name or key, lambda row, _: value(row), show, str, right_aligned=False, **more)
 
 
-def _study(entry: RunEntry, translate: Callable[[str], str]) -> str:
+def _study(entry: RunEntry) -> str:
     study = entry.study
     if study is None:
         return ""
-    seed = translate(Message("seed {seed}")).format(seed=study.seed)
-    return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
+    cell = ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else [])])
+    return Message("{cell}, seed {seed}", cell=cell, seed=study.seed)
 
 
 _compared = partial(Column, uses_baseline=True)
 
 
 def _loss_difference_column(key: str, value: Callable[[RunEntry], Value], name: str) -> Column:
-    cells = _difference(value), _change, _change_exact
-    return _compared(f"Δ{key}", f"Δ {key}", name, *cells, shown_title=f"Δ {tr(key)}")
+    return _compared(f"Δ{key}", difference_title(Message(key)), name, _difference(value), _change, _change_exact)
+
+
+def difference_title(of: str) -> str:
+    return Message("Δ {of}", of=of)
 
 
 NAME = text_column(Message("run"), lambda e: e.name, always=True)
@@ -234,10 +234,9 @@ VERDICT = _compared(
     Message("verdict"),
     "verdict",
     verdict,
-    str,
+    tr,
     str,
     right_aligned=False,
-    localized_cell=lambda e, b: verdict(e, b, CURRENT_LANGUAGE),
     kind=verdict_kind,
 )
 CHECKS = Column(
@@ -250,7 +249,7 @@ CHECKS = Column(
     right_aligned=False,
     always=True,
     empty_text=PASSED,
-    localized_cell=lambda e, b: cell_text(badges_if_checked(e, b) or (), checked=True, seen=e.badges_acknowledged),
+    screen_cell=lambda e, b: cell_text(badges_if_checked(e, b) or (), checked=True, seen=e.badges_acknowledged),
 )
 MORE_PARAMETERS_VALUE = _difference(lambda e: e.parameters, even_if_incomparable=True)
 MORE_PARAMETERS = _compared(
@@ -311,9 +310,9 @@ ABOUT_COLUMNS = (
     text_column(Message("corpus"), lambda e: e.corpus),
     text_column(
         Message("unit"),
-        lambda e: f"nats per {e.protocol.unit}",
+        lambda e: Message("nats per {unit}", unit=Message(e.protocol.unit)),
         Message("unit of the loss"),
-        localized_cell=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
+        show=tr,
     ),
     Column(
         "context", Message("context"), Message("scoring context (tokens)"), lambda e, b: e.protocol.context, _whole, str
@@ -322,7 +321,7 @@ ABOUT_COLUMNS = (
         "stride", Message("stride"), Message("scoring stride (tokens)"), lambda e, b: e.protocol.stride, _whole, str
     ),
     text_column(Message("preset"), lambda e: e.preset),
-    text_column(Message("study"), lambda e: _study(e, str), localized_cell=lambda e, b: _study(e, tr)),
+    text_column(Message("study"), _study, show=tr),
     Column("tags", Message("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right_aligned=False),
     text_column(Message("notes"), lambda e: e.notes),
 )
@@ -352,17 +351,18 @@ def setting_column(key: str, title: str = "") -> Column:
 
 
 def probe_column(name: str) -> Column:
-    title, said = probe_measure(name).title, Message("probe {name} (share correct)")
+    title, said = Message(probe_measure(name).title), Message("probe {name} (share correct)")
     cells = lambda e, b: e.probes.get(name), _share, _decimals
-    return Column(name, title, said.format(name=name), *cells, shown_name=tr(said, name=tr(title)))
+    return Column(name, title, Message(said, name=name), *cells, shown_name=Message(said, name=title))
 
 
 def score_column(name: str) -> Column:
-    title, shown, exact_match = name.replace("_", " "), tr(SCORES[name].name), name == EXACT_MATCH
+    title, exact_match = Message(SCORES[name].name), name == EXACT_MATCH
     show = SCORES[name].brief_format.format if exact_match else "{:.4g}".format
-    said = Message("{title}, last (share)") if exact_match else Message("{title}, last")
+    said = Message("{title}, last (share)" if exact_match else "{title}, last")
     cells = lambda e, b: e.scores.get(name), show, _exact
-    return Column(name, title, said.format(title=title), *cells, shown_title=shown, shown_name=tr(said, title=shown))
+    in_files = Message(said, title=name.replace("_", " "))
+    return Column(name, title, in_files, *cells, shown_name=Message(said, title=title))
 
 
 ALWAYS_THE_SAME = Message("exact match − that of always giving the most frequent answer")

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import comma_separated
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.measures import Measure, probe_display_name
 from engine.runs.lineage import chain_text
 from tui_transformer.lab.analysis.columns import (
@@ -34,11 +34,12 @@ from tui_transformer.lab.analysis.group_columns import (
     mean_column,
 )
 from tui_transformer.lab.analysis.groups import Grouping, VariantRuns, unit_of, why_incomparable
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
+from tui_transformer.lab.analysis.lists import join_names
 from tui_transformer.lab.analysis.sentences import (
     bleu_noise_sentences,
     evidence_sentence,
     expectation_sentence,
+    named,
     outcome_counts,
     probe_sentence,
     sentences_besides_verdict,
@@ -139,12 +140,12 @@ def _classified(entry: RunEntry) -> Iterator[DetailLine]:
 
 def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[DetailLine]:
     for name, why in badges.items():
-        known = CURRENT_LANGUAGE.badge(name)
+        known = badge(name)
         kind = "plain" if name in seen else known.severity
-        yield _line(mark_if_seen(known.display_name, seen=name in seen), known.means, kind)
+        yield _line(mark_if_seen(known.display_name, seen=name in seen), tr(known.means), kind)
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
-        yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
+        yield _line("", tr("What to do: {advice}", advice=tr(known.advice)), "advice")
 
 
 def _baseline_lines(entry: RunEntry, baseline: RunEntry | None) -> Iterator[DetailLine]:
@@ -154,9 +155,9 @@ def _baseline_lines(entry: RunEntry, baseline: RunEntry | None) -> Iterator[Deta
     if baseline.path == entry.path:
         yield DetailLine("", tr("This run is the baseline."))
         return
-    yield _line(tr("verdict"), verdict(entry, baseline, CURRENT_LANGUAGE))
+    yield _line(tr("verdict"), tr(verdict(entry, baseline)))
     if reason := why_incomparable(entry, baseline):
-        yield _line("", reason, "warn")
+        yield _line("", tr(reason), "warn")
     for column in (*JUDGED_COLUMNS, *MEASURED_COLUMNS):
         if column.key.startswith("Δ") and column.value(entry, baseline) is not None:
             yield _line(_head(column, entry), column.screen_text(entry, baseline))
@@ -194,12 +195,13 @@ def variant_detail(standing: VariantResult) -> Blocks:
     others = (*probe_measures(standing.runs), *score_measures(standing.runs))
     judged = [DetailLine("", NO_BASELINE)]
     if baseline is not None:
-        sentence = _line(tr("verdict"), verdict_sentence(standing), "warn" if standing.why_incomparable else "plain")
+        kind = "warn" if standing.why_incomparable else "plain"
+        sentence = _line(tr("verdict"), tr(verdict_sentence(standing)), kind)
         judged = [_line(tr("baseline"), baseline.name), sentence]
-        judged += [_line("", sentence) for sentence in sentences_besides_verdict(standing)]
-        judged += [_line(tr("statistics"), evidence)] if (evidence := evidence_sentence(standing)) else []
+        judged += [_line("", tr(sentence)) for sentence in sentences_besides_verdict(standing)]
+        judged += [_line(tr("statistics"), tr(evidence))] if (evidence := evidence_sentence(standing)) else []
     found = expectations(standing, others)
-    expected = [_line(tr(e.what), expectation_sentence(e), _KINDS.get(e.outcome, "plain")) for e in found]
+    expected = [_line(tr(e.what), tr(expectation_sentence(e)), _KINDS.get(e.outcome, "plain")) for e in found]
     if expected and standing.expectation.why:
         expected.append(_line(tr("why"), tr(standing.expectation.why)))
     earlier = []
@@ -223,7 +225,7 @@ def variant_detail(standing: VariantResult) -> Blocks:
         (tr("The last evaluation of its first run, class by class"), _classified(standing.runs[0])),
         (tr("What it cost"), (_line(_without_unit(c), c.screen_text(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
-        (tr("What the numbers mean"), (_line("", note) for note in table_footnotes([standing]))),
+        (tr("What the numbers mean"), (_line("", tr(note)) for note in table_footnotes([standing]))),
     )
 
 
@@ -250,7 +252,7 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
         text = measure.format_mean(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.is_compared:
             text += f"   Δ {measure.format_mean(difference, sign=True)}"
-        said = probe_sentence(standing, measure)
+        said = tr(probe_sentence(standing, measure))
         yield _line(tr(measure.name), text + (f"   {said}" if said else ""))
 
 
@@ -267,7 +269,7 @@ def results_text(standings: Sequence[VariantResult], *, all_settings: bool = Fal
     runs = all_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
     measures = (*probe_measures(runs), *(m for m in score_measures(runs) if m.is_compared))
-    primary = CURRENT_LANGUAGE.join_list(dict.fromkeys(tr(standing.primary.name) for standing in standings))
+    primary = tr(join_names(dict.fromkeys(Message(standing.primary.name) for standing in standings)))
     parts = [
         tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
         *_tables([[c.screen_text(s, None) for c in columns] for s in standings], columns, width),
@@ -278,10 +280,10 @@ def results_text(standings: Sequence[VariantResult], *, all_settings: bool = Fal
         for cells, standing in zip(made, standings, strict=True):
             for measure in measures:
                 mean = standing.mean(measure)
-                judged = brief_verdict(standing.judgement(measure)).partition(",")[0]
+                judged = tr(brief_verdict(standing.judgement(measure))).partition(",")[0]
                 cells.append(NONE if mean is None else " ".join([measure.format_mean(mean), judged]).strip())
         parts += ["", tr("probes and scores, each compared to the baseline's"), *_tables(made, shown, width, left=True)]
-    parts += ["", *_verdicts(standings, measures), "", *table_footnotes(standings)]
+    parts += ["", *_verdicts(standings, measures), "", *map(tr, table_footnotes(standings))]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
 
 
@@ -312,19 +314,19 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
     everything: list[Expectation] = []
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
-        yield CURRENT_LANGUAGE.phrase("name", name=name, text=verdict_sentence(standing))
+        yield tr(named(name, verdict_sentence(standing)))
         for sentence in (*sentences_besides_verdict(standing), *bleu_noise_sentences(standing)):
-            yield f"  {clean_line(sentence)}"
+            yield f"  {clean_line(tr(sentence))}"
         found = expectations(standing, measures)
         everything += found
         for expectation in found:
-            yield f"  {clean_line(expectation_sentence(expectation))}"
+            yield f"  {clean_line(tr(expectation_sentence(expectation)))}"
         if found and standing.expectation.why:
             yield tr("  why: {why}", why=clean_line(tr(standing.expectation.why)))
         told = {m.key for e in found for m, _ in e.judgements}
         for measure in measures:
             said = probe_sentence(standing, measure)
             if said and measure.key not in told:
-                yield "  " + CURRENT_LANGUAGE.phrase("name", name=clean_line(tr(measure.name)), text=said)
+                yield "  " + tr(named(clean_line(tr(measure.name)), said))
     if everything:
         yield tr("expectations: {counts}", counts=outcome_counts(everything))

@@ -13,16 +13,17 @@ from tui_transformer.lab.analysis.columns import (
     FIXED_COLUMNS,
     Column,
     Value,
+    difference_title,
     has_value,
     setting_columns,
     text_column,
 )
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, RunEntry, probe_measures, score_measures
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, ENGLISH, Language
 from tui_transformer.lab.analysis.verdict import (
     VariantResult,
     brief_verdict,
     expectations,
+    judgement_text,
     outcome_summary,
     scores_of,
     with_settings_caveat,
@@ -58,19 +59,18 @@ SEEDS = Column(
 VERDICT = text_column(
     "verdict",
     lambda s: s.verdict(),
+    show=tr,
     always=True,
-    localized_cell=lambda s, b: s.verdict(CURRENT_LANGUAGE),
     kind=lambda s, b: s.verdict_kind,
 )
-CHECKS = replace(runs_columns.CHECKS, spread=_badges, localized_cell=lambda s, b: _badges(s, s.badges_acknowledged))
+CHECKS = replace(runs_columns.CHECKS, spread=_badges, screen_cell=lambda s, b: _badges(s, s.badges_acknowledged))
 P_VALUE = Column(
     "p",
     Message("p adj."),
-    f"p ({ADJUSTED})",
+    Message("p ({how})", how=ADJUSTED),
     lambda s, b: _difference_field(s, s.primary, "adjusted_p"),
     _p,
     _number,
-    shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
 PRIMARY = text_column(Message("primary"), lambda s: s.primary.name, Message("primary measure"), show=tr)
 CHANGE = Message("loss − baseline's (% of baseline)")
@@ -89,56 +89,43 @@ def _difference_field(standing: VariantResult, measure: Measure, what: str) -> A
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
     """`1.2431 ± 0.0031`; for a share `97.1 [90.2, 99.8]`."""
     title = measure.title if measure.is_share else measure.name if not measure.lower_is_better else measure.key
-    unit = f" {measure.unit}".rstrip()
     return Column(
         measure.key,
-        title + unit,
-        _measure_heading(measure, "{name}"),
+        Message("{title} {unit}", title=Message(title), unit=measure.unit) if measure.unit else Message(title),
+        _measure_heading(measure, Message(measure.name)),
         lambda s, b: getattr(s.mean(measure), "mean", None),
         measure.format_value,
         measure.format_value,
         always=always,
         spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.format_mean(mean),
-        shown_title=tr(title) + unit,
-        shown_name=_measure_heading(measure, "{name}", tr),
     )
 
 
 def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
-    title = measure.title.replace("_", " ")
     return Column(
         f"Δ{measure.key}",
-        f"Δ {title}",
-        _measure_heading(measure, "Δ {name}"),
+        difference_title(Message(measure.title.replace("_", " "))),
+        _measure_heading(measure, difference_title(Message(measure.name))),
         lambda s, b: _difference_field(s, measure, "mean"),
         _signed,
         _signed,
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.format_mean(found, sign=True),
-        shown_title=f"Δ {tr(title)}",
-        shown_name=_measure_heading(measure, "Δ {name}", tr),
     )
 
 
 def verdict_column(measure: Measure) -> Column:
-    said = Message("{title} verdict")
-
-    def value(standing: VariantResult, language: Language = ENGLISH) -> str:
-        return brief_verdict(standing.judgement(measure), language)
-
     return replace(
-        text_column(f"{measure.key} verdict", value),
-        title=said.format(title=measure.title),
-        shown_title=tr(said, title=tr(measure.title)),
-        localized_cell=lambda s, b: value(s, CURRENT_LANGUAGE),
+        text_column(f"{measure.key} verdict", lambda s: brief_verdict(s.judgement(measure)), show=tr),
+        title=Message("{title} verdict", title=Message(measure.title)),
         kind=lambda s, b: getattr(s.judgement(measure), "kind", ""),
     )
 
 
-def _measure_heading(measure: Measure, how: str, translate: Callable[[str], str] = str) -> str:
-    """Its name, in the language that `said` translates to, and that its interval is beside it."""
-    name = translate(measure.name) + (" (%)" if measure.unit == "%" else "")
-    return translate(Message("{name}, 95 % interval")).format(name=how.format(name=name))
+def _measure_heading(measure: Measure, name: str) -> str:
+    """Its name, and that its interval is beside it."""
+    named = Message("{name} (%)", name=name) if measure.unit == "%" else name
+    return Message("{name}, 95 % interval", name=named)
 
 
 def _averaged(of: Column) -> Column:
@@ -197,11 +184,8 @@ def all_runs(standings: Sequence[VariantResult]) -> list[RunEntry]:
 def expected_column(measures: Sequence[Measure]) -> Column:
     """The outcome beside what the study expected."""
 
-    def value(standing: VariantResult, language: Language = ENGLISH) -> str:
-        return outcome_summary(expectations(standing, measures), language)
-
-    shown = lambda s, b: value(s, CURRENT_LANGUAGE)
-    return text_column(Message("expected"), value, Message("outcome against expectations"), localized_cell=shown)
+    value = lambda standing: outcome_summary(expectations(standing, measures))
+    return text_column(Message("expected"), value, Message("outcome against expectations"), show=tr)
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
@@ -249,7 +233,7 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", "seeds, in words", lambda s: s.seeds_text(ENGLISH)),
+    ("seeds", "seeds, in words", lambda s: s.seeds_text()),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 
@@ -257,8 +241,8 @@ _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
 def _sentence(standing: VariantResult) -> str:
     judged, reason = standing.judgement(standing.primary), standing.family.incomparable_reason(standing.group)
     if reason is not None:
-        return ENGLISH.message(reason)
-    return with_settings_caveat(ENGLISH.judgement(judged), judged, ENGLISH) if judged is not None else ""
+        return reason
+    return with_settings_caveat(judgement_text(judged), judged) if judged is not None else ""
 
 
 SENTENCE = text_column("judgement", _sentence, "verdict with its numbers")

@@ -11,7 +11,6 @@ from engine.base.language import Message, tr
 from engine.config.keys import is_bookkeeping
 from engine.config.measures import MOST_UNKNOWN
 from tui_transformer.lab.analysis.entry import BITS_PER_BYTE, DAMAGED, ENDED_EARLY, RunEntry, ScoringProtocol
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, Language, LazyPhrase, Term
 from tui_transformer.lab.records.badges import badge
 
 if TYPE_CHECKING:
@@ -30,8 +29,20 @@ WITH_OTHER: dict[str, str] = {  # by what differs from the runs that count
 }
 
 
+SCORED = {  # how a run was scored, by what makes its scores a measure
+    "corpus": Message("on {value}"),
+    "split": Message("on the text with SHA-256 {value}…"),
+    "cut": Message("on its own split of the text"),
+    "objective": Message("with objective {value}"),
+    "unit": Message("in nats per {value}"),
+    "tokens": Message("over tokens of vocabulary {value}"),
+    "context": Message("with context {value}"),
+    "stride": Message("with stride {value}"),
+}
+
+
 def _protocol_parts(of: ScoringProtocol, *, split_known: bool) -> Iterator[tuple[str, str, object, object]]:
-    """What must be equal: in a word, as a phrase (`scored.…`), and each run's value.
+    """What must be equal: in a word, as one of `SCORED`, and each run's value.
 
     None and "" are not known yet and equal anything.
     """
@@ -42,34 +53,35 @@ def _protocol_parts(of: ScoringProtocol, *, split_known: bool) -> Iterator[tuple
         yield "corpus", "corpus", of.text_settings[:1], of.text_settings[0] if of.text_settings else ""
         yield "split", "cut", of.text_settings[1:], ""
     yield "objective", "objective", of.objective, of.objective
-    yield "unit", "unit", of.unit, Term(of.unit)
-    yield "tokens", "tokens", of.tokens, of.tokens[:8] or Term("unknown")
+    yield "unit", "unit", of.unit, Message(of.unit)
+    yield "tokens", "tokens", of.tokens, of.tokens[:8] or Message("unknown")
     yield "context", "context", of.context, of.context
     yield "stride", "stride", of.stride, of.stride
 
 
-def _difference(a: ScoringProtocol, b: ScoringProtocol) -> tuple[str, LazyPhrase, LazyPhrase] | None:
+def _difference(a: ScoringProtocol, b: ScoringProtocol) -> tuple[str, str, str] | None:
     """What differs, in a word, and how each run was scored."""
     known = bool(a.split and b.split)
     pairs = zip(_protocol_parts(a, split_known=known), _protocol_parts(b, split_known=known), strict=True)
-    for (word, phrase, one, own), (_, _, two, others) in pairs:
+    for (word, key, one, own), (_, _, two, others) in pairs:
         if one and two and one != two:
-            key = f"scored.{phrase}"
-            return word, LazyPhrase(key, {"value": own}), LazyPhrase(key, {"value": others})
+            return word, Message(SCORED[key], value=own), Message(SCORED[key], value=others)
     return None
 
 
-def other_measure_reason(entry: RunEntry, baseline: RunEntry) -> LazyPhrase | None:
+def other_measure_reason(entry: RunEntry, baseline: RunEntry) -> Message | None:
     """Return why two runs' scores are different measures, as `other corpus`; None if they are the same."""
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return None
     if found[0] in ("unit", "tokens"):
         if any(BITS_PER_BYTE.key in run.redefined for run in (entry, baseline)):
-            return LazyPhrase("other.unspelled")
+            return Message("bits per byte without the spelling of <unk>, by an older version")
         if _any_exceeds_unknown_limit(entry, baseline):
-            return LazyPhrase("other.spelled", {"share": f"{MOST_UNKNOWN:.0%}"})
-    return LazyPhrase("other", {"what": Term(found[0])})
+            return Message(
+                "more than {share:.0%} of the tokens are <unk>, so most bits are for spelling", share=MOST_UNKNOWN
+            )
+    return Message("different {what}", what=Message(found[0]))
 
 
 def _any_exceeds_unknown_limit(*runs: RunEntry) -> bool:
@@ -107,17 +119,28 @@ def comparable(entry: RunEntry, baseline: RunEntry) -> bool:
     return not (other_measure_reason(entry, baseline) or invalid_badge(entry) or invalid_badge(baseline))
 
 
-def why_incomparable(entry: RunEntry, baseline: RunEntry, language: Language = CURRENT_LANGUAGE) -> str:
+def why_incomparable(entry: RunEntry, baseline: RunEntry) -> str:
     """Return why two runs cannot be compared, in one sentence; "" if they can."""
     for run in (entry, baseline):
         if invalid_badge(run):
-            badge = invalid_badge(run)
-            return language.phrase("has-badge", name=run.name, badge=badge, means=language.badge(badge).means)
+            return has_badge(run.name, invalid_badge(run))
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return ""
     _, own, others = found
-    return language.phrase("measures", a=entry.name, own=own, b=baseline.name, others=others)
+    return Message(
+        "{a} was scored {own}, {b} {others}: the two losses are different measures.",
+        a=entry.name,
+        own=own,
+        b=baseline.name,
+        others=others,
+    )
+
+
+def has_badge(name: str, badge_name: str) -> str:
+    """Return what a badge of a run or a variant means."""
+    means = Message(badge(badge_name).means)
+    return Message("{name} has the badge {badge}: {means}", name=name, badge=badge_name, means=means)
 
 
 def unit_of(rows: "Sequence[RunEntry | VariantResult]") -> str:

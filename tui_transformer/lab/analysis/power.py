@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.base.language import Message
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.folder import RunsFolder
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, Language
 from tui_transformer.lab.analysis.statistics import PairedDifference, detectable_difference
 from tui_transformer.lab.analysis.verdict import VariantEvaluator
 
@@ -31,12 +31,20 @@ def similar_studies_sd(runs_dir: Path, config: RunConfig) -> float | None:
     return pooled_sd(r.difference(LAST) for ran, r in compared if all(ran.get(key) == asked.get(key) for key in ALIKE))
 
 
-def power_sentence(seeds: int, variants: int, sd: float | None = None, language: Language = CURRENT_LANGUAGE) -> str:
+def power_sentence(seeds: int, variants: int, sd: float | None = None) -> str:
     """Return what so many seeds of so many variants, baseline included, can detect, in nats if `sd` is known; "" with
     one seed or nothing to compare.
     """
     if min(seeds, variants) < 2:
         return ""
     size = detectable_difference(seeds, variants)
-    key, nats = ("power", "") if sd is None else ("power.known", LAST.format_value(size * sd))
-    return language.phrase(key, n=seeds, size=f"{size:.1f}", nats=nats)
+    if sd is None:
+        return Message(
+            "With {n} seeds, this study has 80 % power to detect a difference of {size:.1f} sd.", n=seeds, size=size
+        )
+    return Message(
+        "With {n} seeds, this study has 80 % power to detect a difference of {nats} nats ({size:.1f} sd).",
+        n=seeds,
+        nats=LAST.format_value(size * sd),
+        size=size,
+    )

@@ -37,7 +37,7 @@ from tui_transformer.lab.analysis.groups import (
     only_bytes_comparable,
     other_measure_reason,
 )
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE, ENGLISH, Language, LazyPhrase, Term
+from tui_transformer.lab.analysis.lists import CLAUSES, PHRASES, join
 from tui_transformer.lab.analysis.statistics import (
     Judgement,
     PairedDifference,
@@ -48,14 +48,46 @@ from tui_transformer.lab.analysis.statistics import (
 )
 
 BASELINE = "—"
-OWN, BASELINES = LazyPhrase("whose.own"), LazyPhrase("whose.baseline")  # whose scores have a problem
+OWN, BASELINES = "", Message("baseline ")  # whose scores have a problem
+HAS_BADGE, OTHER_MEASURE = Message("{whose}{badge}: not comparable"), Message("{what}: not comparable")
+TRAINING = Message("{whose}still training")
 UNKNOWN = "unknown"
 INCOMPARABLE = "incomparable"  # the kind of a verdict on scores that cannot be compared
 AS_EXPECTED, NOT_AS_EXPECTED = Message("as expected"), Message("not as expected")
-OPEN, UNKNOWN_BEFOREHAND = Message("open"), Message("unknown beforehand")
+OPEN, UNKNOWN_BEFOREHAND = Message.in_context("outcome", "open"), Message("unknown beforehand")
+WORDING = {  # of a verdict, by its kind, or by why it is inconclusive
+    "better": Message("better by {amount} {interval}"),
+    "worse": Message("worse by {amount} {interval}"),
+    "same": Message("no difference larger than {amount}"),
+    "equal": Message("no difference at all"),
+    "one-seed": Message("one seed: inconclusive"),
+    "nothing": Message("no seed in common: inconclusive"),
+    "inconclusive": Message(
+        "inconclusive; if the difference is really this large, about {seeds} seeds would show it "
+        "(range {fewest} to {most})"
+    ),
+    "open": Message(
+        "inconclusive; there may be no difference; if there really is one this large, about {seeds} seeds would show "
+        "it ({fewest} or more)"
+    ),
+    "never": Message("inconclusive; there may be no difference, and even 1,000 seeds could not detect one this small"),
+    "identical": Message("inconclusive; the difference is exactly the same for every seed, so its noise is unknown"),
+    "questions": Message(
+        "inconclusive; there may be no difference; with so few questions, more seeds would not show one"
+    ),
+}
+BRIEF_WORDING = {  # where the numbers stand beside it
+    "better": Message("better"),
+    "worse": Message("worse"),
+    "same": Message("no difference > {amount}"),
+    "equal": Message.in_context("brief verdict", "no difference at all"),
+    "one-seed": Message("one seed: inconclusive"),
+    "nothing": Message("no seed in common"),
+    "inconclusive": Message("inconclusive"),
+}
 
 
-def verdict(entry: RunEntry, baseline: RunEntry | None, language: Language = ENGLISH) -> str:
+def verdict(entry: RunEntry, baseline: RunEntry | None) -> str:
     """Return the verdict on one run against the baseline, in a few words; "" if no baseline is pinned.
 
     With one seed each, the best of five variants without any effect beats the baseline five times in six.
@@ -65,9 +97,9 @@ def verdict(entry: RunEntry, baseline: RunEntry | None, language: Language = ENG
     if entry.path == baseline.path:
         return BASELINE
     if entry.state == NO_RUN:
-        return language.translate(NO_RUN)
+        return NO_RUN
     reason = _why_not_judged(entry, baseline)
-    return language.message(reason) if reason is not None else brief_verdict(_judged(entry, baseline), language)
+    return reason if reason is not None else brief_verdict(_judged(entry, baseline))
 
 
 def verdict_kind(entry: RunEntry, baseline: RunEntry | None) -> str:
@@ -78,26 +110,26 @@ def verdict_kind(entry: RunEntry, baseline: RunEntry | None) -> str:
     return reason_kind(reason) if reason is not None else _judged(entry, baseline).kind
 
 
-def reason_kind(reason: LazyPhrase) -> str:
-    return INCOMPARABLE if reason.key in ("no.badge", "no.other") else ""
+def reason_kind(reason: Message) -> str:
+    return INCOMPARABLE if reason.template in (HAS_BADGE, OTHER_MEASURE) else ""
 
 
-def _why_not_judged(entry: RunEntry, baseline: RunEntry) -> LazyPhrase | None:
+def _why_not_judged(entry: RunEntry, baseline: RunEntry) -> Message | None:
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if badge := invalid_badge(run):
-            return LazyPhrase("no.badge", {"whose": whose, "badge": badge})
+            return Message(HAS_BADGE, whose=whose, badge=badge)
     if (reason := other_measure_reason(entry, baseline)) and not only_bytes_comparable(entry, baseline):
-        return LazyPhrase("no.other", {"what": reason})
+        return Message(OTHER_MEASURE, what=reason)
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if run.last is None:
-            return LazyPhrase("no.score", {"whose": whose})
+            return Message("{whose}no score yet", whose=whose)
     if entry.live or baseline.live:
-        return LazyPhrase("no.training", {"whose": OWN})
+        return Message(TRAINING, whose=OWN)
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if run.state in ENDED_EARLY:
-            return LazyPhrase("no.early", {"whose": whose})
+            return Message("{whose}ended early", whose=whose)
     falling = "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges
-    return LazyPhrase("no.falling") if falling else None
+    return Message("still falling: inconclusive") if falling else None
 
 
 def _judged(entry: RunEntry, baseline: RunEntry) -> Judgement:
@@ -107,15 +139,28 @@ def _judged(entry: RunEntry, baseline: RunEntry) -> Judgement:
     return judge(difference.get(entry.path), lower_is_better=True)
 
 
-def brief_verdict(judgement: Judgement | None, language: Language = CURRENT_LANGUAGE) -> str:
+def judgement_text(found: Judgement, wording: Mapping[str, str] = WORDING) -> str:
+    """Return a verdict in words."""
+    key = "equal" if found.kind == "same" and not found.amounts else found.reason
+    amount, interval, *_ = (*found.amounts, "", "")
+    seeds, fewest, most = (f"{n or 0:,}" for n in (found.seeds, found.fewest, found.most))
+    text = wording.get(key) or wording[found.kind]
+    return Message(text, amount=amount, interval=interval, seeds=seeds, fewest=fewest, most=most)
+
+
+def brief_verdict(judgement: Judgement | None) -> str:
     """Return a verdict for use beside its numbers."""
-    return language.judgement(judgement, "brief") if judgement is not None else ""
+    return judgement_text(judgement, BRIEF_WORDING) if judgement is not None else ""
 
 
-def with_settings_caveat(text: str, judged: Judgement | None, language: Language = CURRENT_LANGUAGE) -> str:
+def seed_count(n: int) -> str:
+    return Message.counted("{n:,} seed", "{n:,} seeds", n)
+
+
+def with_settings_caveat(text: str, judged: Judgement | None) -> str:
     """Add to a verdict in words that it holds at these settings: tuning might overturn it."""
     decided = judged is not None and judged.kind in ("better", "worse", "same")
-    return language.phrase("at-settings", text=text) if decided else text
+    return Message("{text} at these settings", text=text) if decided else text
 
 
 @lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
@@ -137,34 +182,36 @@ class VariantFamily:
 
     def __init__(self, groups: Sequence[VariantRuns], baseline: VariantRuns | None, file: RequestedStudy) -> None:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
-        self._reasons: dict[Path, LazyPhrase | None] = {}
+        self._reasons: dict[Path, Message | None] = {}
         self._by_bytes: dict[Path, bool] = {}
 
-    def incomparable_reason(self, group: VariantRuns) -> LazyPhrase | None:
+    def incomparable_reason(self, group: VariantRuns) -> Message | None:
         """Return why a variant is not compared with the baseline; None if it is."""
         if group.path not in self._reasons:
             self._reasons[group.path] = self._reason(group)
         return self._reasons[group.path]
 
-    def _reason(self, group: VariantRuns) -> LazyPhrase | None:
+    def _reason(self, group: VariantRuns) -> Message | None:
         baseline = self.baseline
         if baseline is None or group is baseline:
             return None
         if group.invalid_badge or baseline.invalid_badge:
             whose = OWN if group.invalid_badge else BASELINES
-            return LazyPhrase("no.badge", {"whose": whose, "badge": group.invalid_badge or baseline.invalid_badge})
+            return Message(HAS_BADGE, whose=whose, badge=group.invalid_badge or baseline.invalid_badge)
         if INERT in group.badges:
-            return LazyPhrase("no.badge", {"whose": OWN, "badge": INERT})
+            return Message(HAS_BADGE, whose=OWN, badge=INERT)
         for one, whose in ((group, OWN), (baseline, BASELINES)):
             if one.counted_runs:
                 continue
             if one.diverged_count == len(one.runs):
-                key = "no.all-diverged" if len(one.runs) > 1 else "no.diverged"
-                return LazyPhrase(key, {"whose": whose, "n": len(one.runs)})
-            return LazyPhrase("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
+                if len(one.runs) > 1:
+                    return Message("{whose}diverged in all {n} seeds", whose=whose, n=len(one.runs))
+                return Message("{whose}diverged", whose=whose)
+            live = any(run.live for run in one.runs)
+            return Message(TRAINING, whose=whose) if live else Message("{whose}no finished seed", whose=whose)
         reason = other_measure_reason(group.representative, baseline.representative)
         other = reason is not None and not self.only_bytes_comparable(group)
-        return LazyPhrase("no.other", {"what": reason}) if other else None
+        return Message(OTHER_MEASURE, what=reason) if other else None
 
     def only_bytes_comparable(self, group: VariantRuns) -> bool:
         """Return whether a variant has other tokens than the baseline, so that only bits per byte compare them."""
@@ -182,7 +229,7 @@ class VariantFamily:
     def is_other_measure(self, group: VariantRuns) -> bool:
         """Return whether a variant's scores are another measure than the baseline's."""
         reason = self.incomparable_reason(group)
-        return reason is not None and reason.key == "no.other"
+        return reason is not None and reason.template == OTHER_MEASURE
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -290,14 +337,15 @@ class VariantResult:
         count = len(self.group.counted_runs)
         return f"{count}" if count == self.planned else f"{count}/{self.planned}"
 
-    def seeds_text(self, language: Language = CURRENT_LANGUAGE) -> str:
+    def seeds_text(self) -> str:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
         count, total = len(self.group.counted_runs), self.planned
         left = Counter(self.group.exclusion_reasons.values()).items()
-        why = [language.phrase("seeds.left-out", n=number, why=Term(reason)) for reason, number in left]
-        why += [language.phrase("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
-        said = language.phrase("seeds.of", n=count, total=total) if why else language.format_count("seeds", count)
-        return language.phrase("join.semicolon").join([said, *why])
+        why = [Message("{n} {why}", n=number, why=Message(reason)) for reason, number in left]
+        why += [Message("{n} not started", n=total - len(self.runs))] if total > len(self.runs) else []
+        return join(
+            CLAUSES, [Message("{n} of {total} seeds", n=count, total=total) if why else seed_count(count), *why]
+        )
 
     @property
     def is_baseline(self) -> bool:
@@ -337,18 +385,18 @@ class VariantResult:
     def why_incomparable(self) -> str:
         """Why it is not compared with the baseline; "" if it is."""
         found = self.family.incomparable_reason(self.group)
-        return CURRENT_LANGUAGE.message(found) if found is not None else ""
+        return found if found is not None else ""
 
     @property
     def rank(self) -> int | None:
         return self.family.ranks.get(self.path)
 
-    def verdict(self, language: Language = ENGLISH) -> str:
+    def verdict(self) -> str:
         """Return the verdict on its primary measure in a few words; "" without a baseline."""
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.incomparable_reason(self.group)
-        return language.message(reason) if reason is not None else brief_verdict(self.judgement(self.primary), language)
+        return reason if reason is not None else brief_verdict(self.judgement(self.primary))
 
     @property
     def verdict_kind(self) -> str:
@@ -444,12 +492,12 @@ def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Ex
     return tuple(made)
 
 
-def outcome_summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
+def outcome_summary(found: Sequence[Expectation]) -> str:
     """Return a few words for a cell: the shared outcome, or how many had which."""
     outcomes = [expectation.outcome for expectation in found]
     counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, UNKNOWN_BEFOREHAND)}
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
-        return language.translate(present[0][0])
-    words = (language.phrase("counts.of", n=n, outcome=Term(what.removesuffix(" beforehand"))) for what, n in present)
-    return language.phrase("join.comma").join(words)
+        return present[0][0]
+    brief = {UNKNOWN_BEFOREHAND: Message(UNKNOWN)}
+    return join(PHRASES, (Message("{n} {outcome}", n=n, outcome=brief.get(what, what)) for what, n in present))

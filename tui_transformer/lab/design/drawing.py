@@ -11,10 +11,10 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from engine.base.language import language_code, tr
+from engine.base.language import language_code, tr, translate
 from engine.config.model import ModelConfig
 from engine.config.schemes import NORMS
-from tui_transformer.lab.reports.figures.diagram import Box, boxes_before_in_after_layers
+from tui_transformer.lab.reports.figures.diagram import OUTPUT, Box, boxes_before_in_after_layers
 from tui_transformer.lab.reports.languages import load_report_language
 
 WRAP_CONSOLE = Console()  # needed by `Text.wrap`
@@ -55,14 +55,14 @@ def _mark_differences(rows: RowParts, before: RowParts) -> list[NetworkRow]:
 
 def _rows_by_stack(model: ModelConfig, width: int) -> Iterator[RowParts]:
     """The rows of each stack, from the top down, without marks."""
-    said = load_report_language(language_code())
-    label = NORMS[model.norm].label[said.code]
+    language = load_report_language(language_code())
+    label = translate(NORMS[model.norm].label, language)
     norm = Box(label, "") if label else None
     counts = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
         counts = {"target": model.n_layers, "source": model.encoder_layers}
     for reads, layers in counts.items():
-        below, parts, above = boxes_before_in_after_layers(model, said, norm, reads)
+        below, parts, above = boxes_before_in_after_layers(model, language, norm, reads)
         rows: RowParts = []  # from the bottom up
         for box in below:
             rows += _box_rows(box, STREAM, width)
@@ -75,7 +75,7 @@ def _rows_by_stack(model: ModelConfig, width: int) -> Iterator[RowParts]:
         rows += [(f"┃{lines}", words) for lines, words in inside]
         for box in above:
             rows += _box_rows(box, STREAM, width)
-        output = said.phrase("diagram.out") if reads != "source" else tr("to the decoder")
+        output = tr(OUTPUT) if reads != "source" else tr("to the decoder")
         rows += _box_rows(Box(output, ""), STREAM, width)
         rows[-1] = ("▴", rows[-1][1])
         top = max(at for at, (lines, _) in enumerate(rows) if lines.startswith("┃"))

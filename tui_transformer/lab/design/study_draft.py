@@ -354,7 +354,7 @@ class StudyDraft:
         """What it can detect, in a sentence."""
         from tui_transformer.lab.analysis.power import power_sentence  # loads numpy, which Design does without
 
-        return power_sentence(len(self.seeds), len(self.included_lines))
+        return tr(power_sentence(len(self.seeds), len(self.included_lines)))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

@@ -24,6 +24,8 @@ class Badge:
     word: str  # for little room; at most twelve columns
     means: str  # one sentence
     advice: str  # what to do about it, one sentence
+    alarm: str  # what a report says of variants, `{names}`, that have it
+    alarm_of_one: str = ""  # the same of one variant, if in other words
     void: bool = False  # whether its loss must not be compared with others
     full: str = ""  # the name that people read, if not the one in checks.json
 
@@ -46,7 +48,9 @@ def badge(name: str) -> Badge:
     """Return a badge's meaning in English; one from a later version is shown by name."""
     means = Message("This version does not know this badge.")
     advice = Message("Read the reason given; a newer version may explain more.")
-    return BADGES.get(name) or Badge(name, name[:9], means, advice)
+    alarm = Message("{names} have the badge {badge}. {means}")
+    of_one = Message("{names} has the badge {badge}. {means}")
+    return BADGES.get(name) or Badge(name, name[:9], means, advice, alarm, of_one)
 
 
 def explain(names: Iterable[str]) -> str:

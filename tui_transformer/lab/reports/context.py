@@ -5,12 +5,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from gettext import NullTranslations
 from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from engine.base.clean import clean
-from engine.config.measures import MEASURES_BY_KEY
+from engine.base.language import Message, translate
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Floor
 from engine.runs.tail import Metrics
@@ -18,8 +19,11 @@ from tui_transformer.lab.analysis.curves import MetricsReader
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.folder import RequestedStudy
 from tui_transformer.lab.analysis.groups import Grouping, differing_part
-from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.analysis.lists import SENTENCES, join, join_names
 from tui_transformer.lab.analysis.verdict import VariantEvaluator, VariantResult
+from tui_transformer.lab.reports.document import Paragraph
+
+FULL_STOP = Message("{sentence}.")
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class ReportContext:
     results: tuple[VariantResult, ...]  # every variant beside its baseline; the baseline first
     studies: Mapping[str, RequestedStudy]  # the named studies, by name
     metrics: Mapping[Path, Metrics]  # of each run
-    language: Language  # of its words
-    picture_language: Language  # of its pictures; differs if this machine lacks the first one's letters
+    language: NullTranslations  # of its words
+    picture_language: NullTranslations  # of its pictures; differs if this machine lacks the first one's letters
     _facts: dict[Path, DataFacts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -86,32 +90,32 @@ class ReportContext:
 
     # Its words
 
-    def phrase(self, key: str, /, **values: Any) -> str:
-        return self.language.phrase(key, **values)
+    def say(self, text: str, /, **values: Any) -> str:
+        """Return a message in the report's language, as `tr` does in the language in use."""
+        return translate(text, self.language, **values)
+
+    def say_in_pictures(self, text: str, /, **values: Any) -> str:
+        return translate(text, self.picture_language, **values)
+
+    def paragraph(self, text: str, /, **values: Any) -> Paragraph:
+        return Paragraph((self.say(text, **values),))
 
     def sentences(self, parts: Iterable[str]) -> str:
-        return self.phrase("join.sentence").join(part for part in parts if part)
-
-    def bracketed(self, text: str, facts: str) -> str:
-        """`text (facts)`; the text alone without facts."""
-        return self.phrase("bracketed", text=text, facts=facts) if facts else text
+        return self.say(join(SENTENCES, filter(None, parts)))
 
     def names(self, standings: Iterable[VariantResult]) -> str:
-        return self.language.join_list(map(self.name, standings))
+        return self.say(join_names(map(self.name, standings)))
 
-    def table_headings(self, *keys: str) -> tuple[str, ...]:
-        """Return a table's headings; a measure without a phrase is headed by its name."""
-        phrases, word = self.language.phrases, self.language.translate
-        return tuple(
-            self.phrase(f"head.{key}") if f"head.{key}" in phrases else word(MEASURES_BY_KEY[key].name) for key in keys
-        )
+    def headings(self, *texts: str) -> tuple[str, ...]:
+        """Return headings of a table's columns: messages in the context `heading`."""
+        return tuple(self.say(Message.in_context("heading", text)) for text in texts)
 
 
 def read_context(
     entries: Sequence[RunEntry],
     studies: Mapping[str, RequestedStudy],
-    language: Language,
-    picture_language: Language,
+    language: NullTranslations,
+    picture_language: NullTranslations,
     pinned: Path | None = None,
 ) -> ReportContext:
     """Read all that a report says about one or more runs.

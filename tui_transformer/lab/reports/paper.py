@@ -2,7 +2,7 @@
 
 Its sections are those that course sheets ask for. What is said of a part comes from its row in `engine.config.schemes`
 or `engine.config.model`, its pseudocode from `pseudocode.toml`, its papers from `references.toml`, and the rest from
-`phrases/paper-CODE.toml`. What was measured is said by the sections of every report.
+`paper.toml`, which has what is long or about a part. What was measured is said by the sections of every report.
 """
 
 import ast
@@ -13,20 +13,21 @@ import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from engine.base.command_line import PROGRAM
+from engine.base.language import Message
 from engine.base.release import version
 from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
 from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEMES, VASWANI, Scheme
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import RunEntry
-from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.analysis.lists import in_brackets, join_names
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.reports.context import ReportContext, read_context
+from tui_transformer.lab.reports.context import FULL_STOP, ReportContext, read_context
 from tui_transformer.lab.reports.document import (
     Block,
     Bullets,
@@ -34,7 +35,6 @@ from tui_transformer.lab.reports.document import (
     Figure,
     Formula,
     Heading,
-    Inline,
     Listing,
     Math,
     Paragraph,
@@ -43,12 +43,13 @@ from tui_transformer.lab.reports.document import (
 )
 from tui_transformer.lab.reports.figures.style import PNG, Image, chinese_font, render
 from tui_transformer.lab.reports.formats import latex
-from tui_transformer.lab.reports.formulas import formulas
+from tui_transformer.lab.reports.formulas import FEED_FORWARD, LAYER_TITLES, LOSS_TITLES, VISIBLE_SOURCE, formulas
 from tui_transformer.lab.reports.languages import load_report_language as language_of
+from tui_transformer.lab.reports.report import document_words, figures_note, subtitle
 from tui_transformer.lab.reports.sections.closing import environment, limits, made_with
 from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
 from tui_transformer.lab.reports.sections.results import probing, results, texts, training
-from tui_transformer.lab.reports.sections.setup import config_of, data, model, settings
+from tui_transformer.lab.reports.sections.setup import ARCHITECTURES, config_of, data, model, settings
 
 ABLATION = ("ablate", "--study", "components", "--on", "demo", "--seeds", "5")  # suggested
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -57,18 +58,52 @@ NETWORK = "network"  # the table of pseudocode.toml for an encoder-decoder and f
 PARTS = "parts"  # the table of pseudocode.toml whose keys are optional parts
 SHOWN = {
     "model.py": (
-        ("Attention", "code.attention"),
-        ("CrossAttention", "code.cross-attention"),
-        ("FeedForward", "code.feed-forward"),
-        ("Layer", "code.layer"),
+        ("Attention", Message("Self-attention, from src/model.py")),
+        ("CrossAttention", Message("Cross-attention, from src/model.py")),
+        ("FeedForward", Message("Feed-forward, from src/model.py")),
+        ("Layer", Message("A layer, from src/model.py")),
     ),
-    "data.py": (("batch_of", "code.batch"),),
+    "data.py": (("batch_of", Message("A batch, from src/data.py")),),
 }
-STEP = ("train.py", "take_step", "code.step")
+STEP = ("train.py", "take_step", Message("One step of training, from src/train.py"))
 CROSS = (
     r"o_i = \sum_{j=1}^{T_s} \operatorname{softmax}_j\left( \frac{q_i^\top k_j}{\sqrt{d_h}} \right) v_j, \qquad "
     r"q_i = x_i W_Q, \; k_j = z_j W_K, \; v_j = z_j W_V"
 )
+KINDS = {  # of schemes, by setting
+    "model.position": Message("Positions"),
+    "model.attention": Message("Attention"),
+    "model.norm": Message("Norms"),
+    "model.activation": Message("Activations"),
+    "optimizer.kind": Message("Optimizers"),
+    "optimizer.schedule": Message("Schedules"),
+}
+INITS = {  # how weights start
+    "scaled-normal": Message(
+        "Matrices start from a normal distribution with standard deviation {std:g}; for outputs into the residual "
+        "stream, it is divided by the square root of the number of branches, as in GPT-2."
+    ),
+    "normal": Message("Matrices start from a normal distribution with standard deviation {std:g}."),
+    "xavier": Message("Matrices start from a uniform distribution scaled by their widths (Glorot and Bengio 2010)."),
+    "torch": Message(
+        "Matrices start from torch's defaults: embeddings from N(0, 1), linear maps from a uniform distribution."
+    ),
+}
+STACKS = {  # the pseudocode of an encoder-decoder
+    "cross-attention": Message("Cross-attention"),
+    "encoder": Message("The encoder"),
+    "decoder": Message("The decoder, in training"),
+    "padding": Message("Padding"),
+    "writing": Message("Writing"),
+}
+FOLDERS = {  # of a package
+    "src": Message("the program: model, data, training, plots, sampling"),
+    "configs": Message("the settings of the run"),
+    "scripts": Message("run.sh, which trains and draws the curves"),
+    "data": Message("the data, as the run read it"),
+    "results": Message("the run's curves, tables, sample and first losses"),
+    "report": Message("this report"),
+}
 MATH = re.compile(r"\$([^$]+)\$")
 
 
@@ -81,33 +116,20 @@ class Package:
     documents: bool = False  # whether windows of its text end with a document
 
 
-@dataclass(frozen=True)
-class PaperPhrases:
-    """The text of a language beside the phrases of every report."""
-
-    sentences: Mapping[str, str]  # with named gaps
-    prose: Mapping[str, str]  # with formulas between dollars
-
-    def phrase(self, key: str, /, **values: object) -> str:
-        return self.sentences[key].format(**values)
-
-    def prose_paragraph(self, key: str) -> Paragraph:
-        """Return a paragraph whose formulas are set as such."""
-        spans: list[Inline] = []
-        for i, piece in enumerate(MATH.split(self.prose[key])):
-            if piece:
-                spans.append(Math(piece) if i % 2 else piece)
-        return Paragraph(tuple(spans))
-
-
 def _read_toml(name: str) -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 @cache
-def paper_phrases(code: str) -> PaperPhrases:
-    found = _read_toml(f"phrases/paper-{code}.toml")
-    return PaperPhrases(found["say"], found["text"])
+def prose() -> Mapping[str, str]:
+    """Return paragraphs with formulas between dollars, by what they are about."""
+    return _read_toml("paper.toml")["text"]
+
+
+def prose_paragraph(context: ReportContext, key: str) -> Paragraph:
+    """Return a paragraph whose formulas are set as such."""
+    pieces = enumerate(MATH.split(context.say(prose()[key])))
+    return Paragraph(tuple(Math(piece) if i % 2 else piece for i, piece in pieces if piece))
 
 
 @cache
@@ -162,42 +184,56 @@ def compile_pdf(files: Mapping[str, bytes], code: str) -> bytes | None:
 
 def paper_document(context: ReportContext, package: Package) -> Document:
     """Return the report of a single run, with the sections of a course sheet."""
-    run, say = context.representative.group.representative, paper_phrases(context.language.code).phrase
+    run, say = context.representative.group.representative, context.say
     config = config_of(run)
     assert config is not None  # its package was refused otherwise
-    declaration = say("declaration", version=version(), name=run.name)
-    blocks: list[Block] = [VerdictParagraph((declaration,)), Paragraph((say("author"),))]
-    if context.language is not context.picture_language:
-        blocks.append(Paragraph((context.phrase("figures-in-english"),)))
+    declaration = say(
+        "Declaration. tui-transformer {version} wrote this report and the code in src/ and scripts/ from the records "
+        "of the run {name}: every sentence, formula, figure and table. Whoever hands it in lists their own words and "
+        "code here: ____________________",
+        version=version(),
+        name=run.name,
+    )
+    blocks: list[Block] = [
+        VerdictParagraph((declaration,)),
+        context.paragraph("Name: ____________    Number: ____________    Repository: ____________________"),
+    ]
+    blocks += figures_note(context)
     for section in (_introduction, _related, _architecture, _implementation, _setup, _results, _repeat, _conclusion):
         blocks += section(context, config, package)
-    blocks.append(Heading(say("section.references")))
+    blocks.append(Heading(say("References")))
     found = cited_papers(repr(blocks), config)
-    blocks += [Paragraph((say("reference", n=i, text=text),)) for i, text in enumerate(found, 1)]
+    blocks += [context.paragraph("{n}. {text}", n=i, text=text) for i, text in enumerate(found, 1)]
     blocks += made_with(context)
-    numbered = (context.language.phrases["numbered.figure"], context.language.phrases["numbered.table"])
-    subtitle = context.language.format_count("subtitle", 1, corpora=context.language.join_list(context.corpora))
-    words = context.phrase("html-language"), context.phrase("contents"), *numbered
-    return Document(say("title", name=run.name), subtitle, *words, tuple(blocks))
+    title = say("A Transformer from scratch: {name}", name=run.name)
+    return Document(title, subtitle(context), *document_words(context), tuple(blocks))
 
 
 def _introduction(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run = paper_phrases(context.language.code), context.representative.group.representative
-    yield Heading(own.phrase("section.introduction"))
-    yield own.prose_paragraph("introduction.1")
-    yield own.prose_paragraph("introduction.2")
-    yield Heading(own.phrase("section.goals"), 2)
+    run = context.representative.group.representative
+    yield Heading(context.say("Introduction"))
+    yield prose_paragraph(context, "introduction.1")
+    yield prose_paragraph(context, "introduction.2")
+    yield Heading(context.say("Goals and contributions"), 2)
     parameters = f"{run.parameters:,}" if run.parameters is not None else "?"
     goals = (
-        own.phrase("goal.size", kind=_architecture_name(context, config), parameters=parameters),
-        own.phrase("goal.run", corpus=context.language.join_list(context.corpora), steps=f"{config.train.steps:,}"),
-        own.phrase("goal.repeat", seed=config.seed),
+        context.say(
+            "build {kind} with {parameters} parameters from its parts;",
+            kind=ARCHITECTURES[config.model.architecture],
+            parameters=parameters,
+        ),
+        context.say(
+            "train it on {corpus} for {steps} steps and score it on all of the validation split;",
+            corpus=join_names(context.corpora),
+            steps=f"{config.train.steps:,}",
+        ),
+        context.say(
+            "keep every step repeatable: from seed {seed}, the code in this folder computes the same initial weights, "
+            "batches and dropout, and so the same losses.",
+            seed=config.seed,
+        ),
     )
     yield Bullets(tuple((goal,) for goal in goals))
-
-
-def _architecture_name(context: ReportContext, config: RunConfig) -> str:
-    return context.phrase(f"model.{config.model.architecture}")
 
 
 def _chosen(config: RunConfig) -> dict[str, list[str]]:
@@ -214,40 +250,41 @@ def _chosen(config: RunConfig) -> dict[str, list[str]]:
 
 
 def _related(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, language = paper_phrases(context.language.code), context.language
-    yield Heading(own.phrase("section.related"))
-    yield own.prose_paragraph("related.1")
+    yield Heading(context.say("Related work"))
+    yield prose_paragraph(context, "related.1")
     items: list[Spans] = []
     for key, names in _chosen(config).items():
-        kind = own.phrase(f"kind.{key}")
+        kind = context.say(KINDS[key])
         for name in names:
             if (row := SCHEMES[key][name]).citation:
-                items.append((_about(own, language, context.bracketed(kind, name), row, row.sentence),))
+                items.append((_about(context, in_brackets(kind, name), row, row.sentence),))
     for name, part in active_parts(config.model).items():
         value = getattr(config.model, name)
         sentence = part.options.get(value, part.sentence) if isinstance(value, str) else part.sentence
-        items.append((_about(own, language, language.translate(part.display_name), part, sentence),))
+        items.append((_about(context, Message(part.display_name), part, sentence),))
     yield Bullets(tuple(items))
     others = []
     for key, names in _chosen(config).items():
         rows = {name: row for name, row in SCHEMES[key].items() if name not in names and row.citation}
-        said = [own.phrase("other", name=name, citation=row.citation) for name, row in rows.items()]
+        said = [context.say("{name} ({citation})", name=name, citation=row.citation) for name, row in rows.items()]
         if said:
-            kind = own.phrase(f"kind.{key}")
-            others.append((own.phrase("related.others", kind=kind, others=language.join_list(said)),))
+            kind = context.say(KINDS[key])
+            others.append((context.say("{kind}: other choices are {others}.", kind=kind, others=join_names(said)),))
     yield Bullets(tuple(others))
 
 
-def _about(own: PaperPhrases, language: Language, title: str, row: Scheme, sentence: str) -> str:
-    return own.phrase("related.used", title=title, sentence=language.translate(sentence), citation=row.citation)
+def _about(context: ReportContext, title: str, row: Scheme, sentence: str) -> str:
+    return context.say(
+        "{title}: {sentence} ({citation}).", title=title, sentence=Message(sentence), citation=row.citation
+    )
 
 
 # The model, derived
 
 
 def _architecture(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, m = paper_phrases(context.language.code), config.model
-    yield Heading(own.phrase("section.architecture"))
+    m = config.model
+    yield Heading(context.say("Architecture and derivation"))
     described = list(model(context))
     formal = next(i for i, block in enumerate(described) if isinstance(block, Heading) and block.level == 2)
     yield from described[1:formal]  # the shape, the picture, the sizes
@@ -256,87 +293,97 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     scored = [kind for kind in kinds if ATTENTIONS[kind.attention].has_scores]
     attentions, found = pseudocode()["model.attention"], _Formulas(context, config)
     if scored:
-        yield Heading(own.phrase("section.scores"), 2)
-        yield own.prose_paragraph("scores.1")
+        yield Heading(context.say("Scaled dot-product attention"), 2)
+        yield prose_paragraph(context, "scores.1")
         scaled = any(POSITIONS[k.position].scaled for k in scored)
-        yield own.prose_paragraph("scores.2" if scaled else "scores.t5")
+        yield prose_paragraph(context, "scores.2" if scaled else "scores.t5")
         yield from found.by_layer_kind("attention", scored)
-        yield Heading(own.phrase("section.seen"), 2)
+        yield Heading(context.say("Which keys a query sees"), 2)
         for name in dict.fromkeys(kind.attention for kind in scored):
-            yield own.prose_paragraph(f"seen.{name}")
+            yield prose_paragraph(context, f"seen.{name}")
         yield from found.seen()
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in scored))
     if len(scored) < len(kinds):
-        yield Heading(own.phrase("section.linear"), 2)
-        yield own.prose_paragraph("linear.1")
+        yield Heading(context.say("Linear attention"), 2)
+        yield prose_paragraph(context, "linear.1")
         linear = [kind for kind in kinds if kind not in scored]
         yield from found.by_layer_kind("attention", linear)
         yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in linear))
-    yield Heading(own.phrase("section.heads"), 2)
-    yield own.prose_paragraph("heads.1")
+    yield Heading(context.say("Several heads"), 2)
+    yield prose_paragraph(context, "heads.1")
     if m.kv_heads != m.n_heads:
-        yield Paragraph((own.phrase("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
+        yield context.paragraph(
+            "Here {heads} query heads share {kv} key and value heads (Shazeer 2019; Ainslie et al. 2023), "
+            "which makes the cache of a decoder smaller.",
+            heads=m.n_heads,
+            kv=m.kv_heads,
+        )
     yield Formula(
-        own.phrase("section.heads"),
+        context.say("Several heads"),
         r"\operatorname{MHA}(x) = \left[\, o^{(1)} ;\; \ldots ;\; o^{(H)} \,\right] W_O, \qquad H = "
         rf"{m.n_heads}, \; d_h = {m.head_width}",
         VASWANI,
     )
     if m.architecture == "encoder-decoder":
-        yield from _two_stacks(context, own)
-    yield Heading(own.phrase("section.positions"), 2)
+        yield from _two_stacks(context)
+    yield Heading(context.say("Positions"), 2)
     for name in m.distinct_positions:
-        yield own.prose_paragraph(f"position.{name}")
+        yield prose_paragraph(context, f"position.{name}")
     yield from found.by_layer_kind("position", kinds)
     yield from _pseudocode_listings("model.position", m.distinct_positions)
-    yield Heading(own.phrase("section.feed-forward"), 2)
-    yield own.prose_paragraph("feed-forward.1")
+    yield Heading(context.say("Position-wise feed-forward"), 2)
+    yield prose_paragraph(context, "feed-forward.1")
     yield from found.of_kinds("feed-forward")
     yield from _pseudocode_listings("model.activation", [m.activation])
-    yield Heading(own.phrase("section.residual"), 2)
-    yield own.prose_paragraph("residual.1" if m.residual else "residual.none")
-    yield own.prose_paragraph(f"norm.{m.norm}")
+    yield Heading(context.say("Residual connections and norms"), 2)
+    yield prose_paragraph(context, "residual.1" if m.residual else "residual.none")
+    yield prose_paragraph(context, f"norm.{m.norm}")
     if m.norm != "none":
-        yield own.prose_paragraph(f"norm.{m.norm_placement}")
+        yield prose_paragraph(context, f"norm.{m.norm_placement}")
     if m.norm != "none" and m.final_norm:
-        yield own.prose_paragraph("norm.final")
+        yield prose_paragraph(context, "norm.final")
     yield from found.of_kinds("norm", "layer")
     yield from _pseudocode_listings("model.norm", [m.norm])
     if parts := active_parts(m):
-        yield Heading(own.phrase("section.parts"), 2)
+        yield Heading(context.say("Optional parts"), 2)
         for name, row in parts.items():
             value = getattr(m, name)
             sentence = row.options.get(value, row.sentence) if isinstance(value, str) else row.sentence
-            said = context.language.translate(sentence)
-            yield Paragraph((said[:1].upper() + said[1:] + context.phrase("full-stop"),))
-            yield Formula(row.title[context.language.code], row.formula(m), row.citation)
-            yield Listing(pseudocode()[PARTS][name], context.language.translate(row.display_name))
-    yield Heading(own.phrase("section.loss"), 2)
+            said = context.say(sentence)
+            yield context.paragraph(FULL_STOP, sentence=said[:1].upper() + said[1:])
+            yield Formula(context.say(row.title), row.formula(m), row.citation)
+            yield Listing(pseudocode()[PARTS][name], context.say(row.display_name))
+    yield Heading(context.say("Output and loss"), 2)
     labelled = config.task.corpus == "labelled"
-    yield own.prose_paragraph("loss.class" if labelled else "loss.1")
+    yield prose_paragraph(context, "loss.class" if labelled else "loss.1")
     yield from found.of_kinds("loss")
     if labelled:
-        yield Listing(pseudocode()[NETWORK]["class"], own.phrase("section.loss"))
+        yield Listing(pseudocode()[NETWORK]["class"], context.say("Output and loss"))
     if share := config.objective.label_smoothing:
-        yield Paragraph((own.phrase("smoothing", share=f"{share:g}"),))
-    yield Heading(own.phrase("section.optimizer"), 2)
-    yield own.prose_paragraph("optimizer.1")
+        yield context.paragraph(
+            "Label smoothing (Szegedy et al. 2016) spreads a fraction {share} of the true distribution evenly "
+            "over all tokens or classes, so that no logit has to grow without bound. Reported losses do not "
+            "include it.",
+            share=f"{share:g}",
+        )
+    yield Heading(context.say("Optimizer and learning rate"), 2)
+    yield prose_paragraph(context, "optimizer.1")
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
-        yield Formula(context.bracketed(own.phrase(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
+        yield Formula(context.say(in_brackets(KINDS[key], name)), row_.formula(config.optimizer), row_.citation)
         yield from _pseudocode_listings(key, [name])
 
 
-def _two_stacks(context: ReportContext, own: PaperPhrases) -> Iterator[Block]:
+def _two_stacks(context: ReportContext) -> Iterator[Block]:
     """The encoder, the decoder and what joins them."""
-    yield Heading(own.phrase("section.two"), 2)
-    yield own.prose_paragraph("two.1")
-    yield own.prose_paragraph("two.cross")
-    yield Formula(own.phrase("network.cross-attention"), CROSS, VASWANI)
-    for name in ("cross-attention", "encoder", "decoder", "padding", "writing"):
-        yield Listing(pseudocode()[NETWORK][name], own.phrase(f"network.{name}"))
+    yield Heading(context.say("Encoder, decoder and cross-attention"), 2)
+    yield prose_paragraph(context, "two.1")
+    yield prose_paragraph(context, "two.cross")
+    yield Formula(context.say("Cross-attention"), CROSS, VASWANI)
+    for name, title in STACKS.items():
+        yield Listing(pseudocode()[NETWORK][name], context.say(title))
     if len(context.facts(context.runs[0]).languages) > 2:
-        yield own.prose_paragraph("two.tags")
+        yield prose_paragraph(context, "two.tags")
 
 
 def _pseudocode_listings(key: str, names: Iterable[str]) -> Iterator[Listing]:
@@ -349,62 +396,83 @@ class _Formulas:
     """A model's formulas, by what they are about: those that every report has, and those of single kinds of layer."""
 
     def __init__(self, context: ReportContext, config: RunConfig) -> None:
-        self.code, m = context.language.code, config.model
-        everything = list(formulas([("", m)], config, context.language))
-        titled = {
-            "feed-forward": {context.phrase("formula.feed-forward")},
-            "norm": {NORMS[m.norm].title[self.code]} - {""},
-            "layer": {context.phrase(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
-            "loss": {context.phrase(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
+        self._say, m = context.say, config.model
+        everything = list(formulas([("", m)], config))
+        titled: dict[str, set[str]] = {
+            "feed-forward": {FEED_FORWARD},
+            "norm": {NORMS[m.norm].title} - {""},
+            "layer": set(LAYER_TITLES.values()),
+            "loss": set(LOSS_TITLES.values()),
         }
         self._by_kind = {kind: [one for one in everything if one.what in titles] for kind, titles in titled.items()}
-        seen = {row.visible_title[self.code] for row in ATTENTIONS.values()} - {""}
-        seen.add(context.phrase("formula.visible-source"))
+        seen = {row.visible_title for row in ATTENTIONS.values()} - {""}
+        seen.add(VISIBLE_SOURCE)
         self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
 
     def of_kinds(self, *kinds: str) -> Iterator[Formula]:
         for kind in kinds:
-            yield from self._by_kind[kind]
+            yield from map(self._titled, self._by_kind[kind])
 
     def seen(self) -> Iterator[Formula]:
-        yield from self._seen
+        yield from map(self._titled, self._seen)
 
     def by_layer_kind(self, setting: str, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:
         """Yield the formula of the scheme that each kind of layer has for a setting, once."""
         rows = [(SCHEMES[f"model.{setting}"][getattr(kind, setting)], kind) for kind in kinds]
-        for title, latex_ in dict.fromkeys((row.title[self.code], row.formula(kind)) for row, kind in rows):
+        for title, latex_ in dict.fromkeys((row.title, row.formula(kind)) for row, kind in rows):
             if latex_:
-                yield Formula(title, latex_)
+                yield Formula(self._say(title), latex_)
+
+    def _titled(self, one: Formula) -> Formula:
+        return replace(one, what=self._say(one.what))
 
 
 # What was done
 
 
 def _implementation(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, m = paper_phrases(context.language.code), config.model
-    yield Heading(own.phrase("section.implementation"))
+    m = config.model
+    yield Heading(context.say("Implementation"))
     attempts = RunReader(context.runs[0].path).environment.attempts
     torch = attempts[-1].versions.get("torch", "") if attempts else ""
-    yield Paragraph((own.phrase("framework", torch=torch.split("+")[0]),))
-    yield Paragraph((own.phrase("settings"),))
-    yield Heading(own.phrase("section.masks"), 2)
+    yield context.paragraph(
+        "The program is written in Python with PyTorch {torch}. src/model.py has the network and its initial "
+        "weights, src/data.py the tokens and batches, and src/train.py the optimizer, the schedule, the "
+        "training loop and the exact score. No other framework is needed.",
+        torch=torch.split("+")[0],
+    )
+    yield context.paragraph(
+        "All numbers are in configs/run.toml; the program reads nothing else. The table in section 5 lists "
+        "them under the names they have in that file or in the run's own config."
+    )
+    yield Heading(context.say("Masks"), 2)
     scored = any(ATTENTIONS[name].has_scores for name in m.distinct_attentions)
     if config.trains_on_rows:
-        yield own.prose_paragraph(f"masks.{config.task.corpus}")
+        yield prose_paragraph(context, f"masks.{config.task.corpus}")
     else:
-        yield own.prose_paragraph("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
+        yield prose_paragraph(
+            context, "masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear"
+        )
     if package.documents:
-        yield own.prose_paragraph("masks.documents")
-    yield Heading(own.phrase("section.init"), 2)
-    drop = own.phrase("dropout", p=m.dropout) if m.dropout else own.phrase("no-dropout")
-    yield Paragraph((context.sentences([own.phrase(f"init.{m.init}", std=m.init_std), drop]),))
-    yield Heading(own.phrase("section.code"), 2)
+        yield prose_paragraph(context, "masks.documents")
+    yield Heading(context.say("Initial weights and dropout"), 2)
+    drop = (
+        context.say(
+            "In training, dropout (Srivastava et al. 2014) zeroes a fraction {p:g} of the features; each step seeds "
+            "its masks, so a repetition draws the same ones.",
+            p=m.dropout,
+        )
+        if m.dropout
+        else context.say("There is no dropout.")
+    )
+    yield Paragraph((context.sentences([context.say(INITS[m.init], std=m.init_std), drop]),))
+    yield Heading(context.say("Key pieces of code"), 2)
     for file, pieces in SHOWN.items():
         for name, title in pieces:
             if text := find_definition(package.source[f"src/{file}"], name):
-                yield Listing(text, own.phrase(title), long=True)
+                yield Listing(text, context.say(title), long=True)
     file, name, title = STEP
-    yield Listing(find_definition(package.source[f"src/{file}"], name), own.phrase(title), long=True)
+    yield Listing(find_definition(package.source[f"src/{file}"], name), context.say(title), long=True)
 
 
 def find_definition(source: str, name: str) -> str:
@@ -422,65 +490,93 @@ def _demote_headings(blocks: Iterable[Block], title: str = "") -> Iterator[Block
 
 
 def _setup(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own = paper_phrases(context.language.code)
-    yield Heading(own.phrase("section.setup"))
+    yield Heading(context.say("Experimental setup"))
     yield from _demote_headings(data(context))
     yield from _demote_headings(settings(context))
-    yield Heading(own.phrase("section.metrics"), 2)
-    unit = context.language.translate(context.runs[0].protocol.unit)
-    yield Paragraph((own.phrase("loss-metric", unit=unit),))
+    yield Heading(context.say("Measures"), 2)
+    unit = context.say(context.runs[0].protocol.unit)
+    yield context.paragraph(
+        "The loss is the mean negative log-likelihood in nats per {unit}, perplexity is its exponential, and "
+        "accuracy is the share of tokens to which the model gives the highest probability. All are computed "
+        "over the whole validation split, not over a sample of it.",
+        unit=unit,
+    )
     if config.trains_on_rows:
-        yield own.prose_paragraph(f"metric.{config.task.name}")
+        yield prose_paragraph(context, f"metric.{config.task.name}")
 
 
 def _results(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own = paper_phrases(context.language.code)
-    yield Heading(own.phrase("section.results"))
-    yield Heading(own.phrase("section.verdict"), 2)
+    yield Heading(context.say("Results and analysis"))
+    yield Heading(context.say("What can be concluded"), 2)
     yield first_paragraph(context)
     for section in (training, results, probing, texts):
         yield from _demote_headings(section(context))
-    yield Heading(own.phrase("section.ablation"), 2)
-    yield Paragraph((own.phrase("no-ablation"),))
-    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.phrase("ablation-title"))
+    yield Heading(context.say("Ablation"), 2)
+    yield context.paragraph(
+        "This folder has one run. It shows what this model reached, but not what any one part contributes: for "
+        "that, each variant needs several seeds. The command below trains the variants of a study on the demo, "
+        "with five seeds each, and compares them with intervals."
+    )
+    yield Listing(shlex.join((PROGRAM, *ABLATION)), context.say("An ablation of the parts (with tui-transformer)"))
     yield from _demote_headings(limits(context))
 
 
 def _repeat(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run = paper_phrases(context.language.code), context.runs[0]
-    yield Heading(own.phrase("section.repeat"))
+    run = context.runs[0]
+    yield Heading(context.say("Reproducibility and code structure"))
     width = max(map(len, package.folders)) + 1
-    rows = [f"{name + '/':<{width}}  {own.phrase(f'file.{name}')}" for name in package.folders]
-    yield Listing("\n".join(rows), own.phrase("folder"))
+    rows = [f"{name + '/':<{width}}  {context.say(FOLDERS[name])}" for name in package.folders]
+    yield Listing("\n".join(rows), context.say("The folder"))
     commands = ["pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"]
-    yield Listing("\n".join(commands), own.phrase("commands"))
-    yield Paragraph((own.phrase("repeat"),))
+    yield Listing("\n".join(commands), context.say("To train it again"))
+    yield context.paragraph(
+        "Ten steps are enough to confirm that training is repeated exactly: the program compares its first "
+        "losses with results/first-losses.csv and stops if one differs by more than 0.0001 nats. On a "
+        "different processor or with a different version of PyTorch, sums are rounded differently, so later "
+        "losses drift apart."
+    )
     if run.seconds:
-        yield Paragraph((own.phrase("time", time=duration(run.seconds)),))
+        yield context.paragraph("The run took {time} on the machine in the table below.", time=duration(run.seconds))
     yield from _demote_headings(environment(context))
 
 
 def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
-    own, run, m = paper_phrases(context.language.code), context.runs[0], config.model
-    yield Heading(own.phrase("section.conclusion"))
-    what = own.phrase(
-        "conclusion.what",
-        kind=_architecture_name(context, config),
+    run, m = context.runs[0], config.model
+    yield Heading(context.say("Conclusion and future work"))
+    what = context.say(
+        "The model is {kind} with {layers} layers, {heads} heads and width {d}. Its parts were derived and built, and "
+        "it was trained for {steps} steps on {corpus}.",
+        kind=ARCHITECTURES[config.model.architecture],
         layers=m.n_layers,
         heads=m.n_heads,
         d=m.d_model,
         steps=f"{run.step:,}",
-        corpus=context.language.join_list(context.corpora),
+        corpus=join_names(context.corpora),
     )
     perplexity = run.scores.get("perplexity")
     void = context.representative.group.invalid_badge
     loss = ""
     if run.last is not None and perplexity is not None and not void:
-        unit = context.language.translate(run.protocol.unit)
-        loss = own.phrase("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
-    yield Paragraph((context.sentences([what, loss, own.phrase("own-words")]),))
+        unit = context.say(run.protocol.unit)
+        loss = context.say(
+            "Its validation loss was {loss} nats per {unit} after training, a perplexity of {perplexity}.",
+            loss=f"{run.last:.4f}",
+            unit=unit,
+            perplexity=f"{perplexity:,.2f}",
+        )
+    yield Paragraph(
+        (
+            context.sentences(
+                [
+                    what,
+                    loss,
+                    context.say("What was learned from building it is for the author to say: ____________________"),
+                ]
+            ),
+        )
+    )
     first = 2 if m.architecture == "encoder-decoder" else 1  # which already has what the first suggestion would add
-    yield Bullets(tuple(own.prose_paragraph(f"future.{i}").spans for i in range(first, 5)))
+    yield Bullets(tuple(prose_paragraph(context, f"future.{i}").spans for i in range(first, 5)))
 
 
 def cited_papers(text: str, config: RunConfig) -> list[str]:

@@ -1,14 +1,15 @@
 """Build a report from runs: its sections, their order, and its folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.base.errors import InputError
 from engine.base.language import Message
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.folder import RequestedStudy
+from tui_transformer.lab.analysis.lists import join_names
 from tui_transformer.lab.reports.context import ReportContext, read_context
-from tui_transformer.lab.reports.document import Block, Document, Paragraph
+from tui_transformer.lab.reports.document import Block, Document
 from tui_transformer.lab.reports.figures.style import chinese_font, render
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS
@@ -52,19 +53,35 @@ def write_report(
 
 
 def report_document(context: ReportContext) -> Document:
-    say, language = context.phrase, context.language
+    say = context.say
     blocks: list[Block] = [first_paragraph(context)]
-    if language is not context.picture_language:
-        blocks.append(Paragraph((say("figures-in-english"),)))
+    blocks += figures_note(context)
     blocks += (block for section in SECTIONS for block in section(context))
     if context.studies:
-        title = say("title.study", names=language.join_list(context.studies))
+        title = say("Report on the study {names}", names=join_names(context.studies))
     elif not context.has_several_variants:
-        title = say("title.run", name=context.results[0].name)
+        title = say("Report on the run {name}", name=context.results[0].name)
     else:
-        title = say("title.runs", names=language.join_list(s.name for s in context.results[:4]))
+        title = say("Report on {names}", names=join_names(s.name for s in context.results[:4]))
     description = next((study.description for study in context.studies.values() if study.description), "")
-    corpora = language.join_list(context.corpora)
-    subtitle = description or language.format_count("subtitle", len(context.runs), corpora=corpora)
-    numbered = (language.phrases["numbered.figure"], language.phrases["numbered.table"])
-    return Document(title, subtitle, say("html-language"), say("contents"), *numbered, tuple(blocks))
+    return Document(title, description or subtitle(context), *document_words(context), tuple(blocks))
+
+
+def figures_note(context: ReportContext) -> Iterator[Block]:
+    """Say so where the words in the figures are not in the report's language."""
+    if context.language is not context.picture_language:
+        yield context.paragraph(
+            "This machine has no font with Chinese characters: the words in the figures are in English."
+        )
+
+
+def subtitle(context: ReportContext) -> str:
+    n, corpora = len(context.runs), join_names(context.corpora)
+    text = Message("one run on {corpora}" if n == 1 else "{n:,} runs on {corpora}")
+    return context.say(text, n=n, corpora=corpora)
+
+
+def document_words(context: ReportContext) -> tuple[str, str, str, str]:
+    """Return the words of a document's frame: its language in HTML, the table of contents, a figure, a table."""
+    say = context.say
+    return say(Message.in_context("HTML", "en")), say("Contents"), say("Figure {n}"), say("Table {n}")

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.base.errors import comma_separated
+from engine.base.errors import comma_separated, join_and
 from engine.base.language import tr, trn
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.folder import FolderContents, RequestedStudy
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.analysis.verdict import VariantResult
 
 MOST_NAMED = 12  # most runs that a question names
@@ -23,7 +22,7 @@ class ReportSelection:
     @property
     def coverage_text(self) -> str:
         if self.studies:
-            return tr("the study {studies}", studies=CURRENT_LANGUAGE.join_list(self.studies))
+            return tr("the study {studies}", studies=join_and(self.studies))
         return self.entries[0].name if len(self.entries) == 1 else trn("{n} run", "{n} runs", len(self.entries))
 
     @property

@@ -13,7 +13,7 @@ from textual.message import Message
 
 from engine.base.clean import clean_line
 from engine.base.language import tr
-from tui_transformer.lab.analysis.chart_lines import AXES, Curve, axis_text
+from tui_transformer.lab.analysis.chart_lines import AXES, LOG, Curve, axis_text
 from tui_transformer.lab.analysis.charts.canvas import Cell, ChartCanvas, Span, cells_of
 from tui_transformer.lab.analysis.charts.overlay import (
     DISTANCE,
@@ -28,14 +28,12 @@ from tui_transformer.lab.analysis.charts.overlay import (
     shading_notes,
 )
 from tui_transformer.lab.analysis.colours import LETTERS
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, parts_that_fit, title_line, zoomed_range_text
 
 WHERE = {"step": tr("step {place}"), "tokens": tr("{place} tokens"), DISTANCE: tr("{place} back")}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
-LOG = CURRENT_LANGUAGE.translate("log")  # of a logarithmic axis
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
 
@@ -62,7 +60,7 @@ class OverlayDrawing:
             made = replace(made, title=tr("{name}, {part}", name=made.brief or made.title, part=part), brief=part)
         drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn_strokes]
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
-        log = [(LOG, "dim")] if made.log else []
+        log = [(tr(LOG), "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
         brief = clean_line(made.brief)
         # With each, whether the legend says how many seeds.

@@ -32,10 +32,10 @@ from tui_transformer.lab.analysis.detail import detail, variant_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, RunEntry
 from tui_transformer.lab.analysis.folder import FolderContents, RunsFolder
 from tui_transformer.lab.analysis.groups import unit_of
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
+from tui_transformer.lab.analysis.lists import SENTENCES, join
 from tui_transformer.lab.analysis.query import best_first
-from tui_transformer.lab.analysis.sentences import conclusion_sentences, verdict_sentence
-from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.analysis.sentences import conclusion_sentences, named, verdict_sentence
+from tui_transformer.lab.analysis.verdict import VariantResult, seed_count
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Selection, View, ViewOptions, ViewTable
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.records.seen import toggle_seen, why_cannot_be_acknowledged
@@ -199,8 +199,8 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                join = CURRENT_LANGUAGE.phrase("join.sentence").join
-                self._sentence.show(Text(clean_line(join(conclusion_sentences(answer)))))
+                said = tr(join(SENTENCES, conclusion_sentences(answer)))
+                self._sentence.show(Text(clean_line(said)))
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
@@ -319,9 +319,9 @@ class ComparePane(Vertical, can_focus=True):
         """Show the verdict under the cursor if the table cuts it, and what to do next."""
         row, lines = self._table.row, []
         if row is not None and isinstance(row.entry, VariantResult):
-            lines.append(CURRENT_LANGUAGE.phrase("name", name=row.entry.name, text=verdict_sentence(row.entry)))
+            lines.append(tr(named(row.entry.name, verdict_sentence(row.entry))))
         elif row is not None and self._table.verdict_is_cut:
-            lines.append(CURRENT_LANGUAGE.phrase("name", name=row.entry.name, text=row.verdict))
+            lines.append(tr(named(row.entry.name, row.verdict)))
         if self.answer is not None:
             lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:
@@ -565,7 +565,7 @@ class ComparePane(Vertical, can_focus=True):
             blocks = detail(entry, self.shown.baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {tr(entry.state)}", blocks, palette))
         elif variant is not None:
-            title = f"{variant.group.title}   {variant.seeds_text()}"
+            title = f"{variant.group.title}   {tr(variant.seeds_text())}"
             self.app.push_screen(DetailPage(title, variant_detail(variant), palette))
 
     @work(exit_on_error=False)
@@ -665,7 +665,7 @@ def _answer_title(answer: StudyConclusion, of: int) -> list[tuple[str, int]]:
     at, measures = next(i for i, m in enumerate(answer.measures, 1) if m.key == measure.key), len(answer.measures)
     counts = trn("{n} variant", "{n} variants", len(answer.results))
     if len(seeds) == 1:
-        counts = f"{counts} × {CURRENT_LANGUAGE.format_count('seeds', seeds.pop())}"
+        counts = f"{counts} × {tr(seed_count(seeds.pop()))}"
     done = (
         (tr("both runs finished") if planned == 2 else tr("all {planned:,} runs finished", planned=planned))
         if finished == planned

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.language import language_code, tr
+from engine.base.language import language_code, tr, translate
 from engine.capabilities import check
 from engine.config.model import ModelConfig, active_parts
 from engine.config.schema import RunConfig
@@ -413,7 +413,7 @@ def parameter_counts_text(draft: Draft, facts: DesignFacts, palette: Palette, wi
         if count:
             name = _optional_parts_label(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
-            term = load_report_language(language_code()).translate(name)
+            term = translate(name, load_report_language(language_code()))
             text.append(fit_to_width(term, COMPONENT), palette.dim).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
@@ -424,8 +424,7 @@ def _optional_parts_label(draft: Draft) -> str:
     assert draft.config is not None
     model = draft.config.model
     rows, stacks_ = active_parts(model).values(), size.stacks(model)
-    found = [row.label[language_code()] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
-    found = [label.format(**dict(model)) for label in found]
+    found = [tr(row.label, **dict(model)) for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
     return found[0] if len(found) == 1 and cell_len(found[0]) <= COMPONENT else tr("optional parts")
 
 

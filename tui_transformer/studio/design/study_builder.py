@@ -24,7 +24,7 @@ from engine.base.language import tr, trn
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
+from tui_transformer.lab.analysis.lists import PHRASES, join
 from tui_transformer.lab.design import benchmarks
 from tui_transformer.lab.design.draft import Benchmark, describe_setting, format_value
 from tui_transformer.lab.design.forecast import Machine
@@ -492,7 +492,7 @@ def expectation_text(line: VariantLine) -> str:
         for measure, outcome in variant.expect.items()
         if outcome != "unknown"
     ]
-    found = [CURRENT_LANGUAGE.phrase("join.comma").join(known) or tr("unknown")] if variant.expect else []
+    found = [tr(join(PHRASES, known)) or tr("unknown")] if variant.expect else []
     found.append(tr(variant.why or (presets.find(variant.preset).description if variant.preset else "")))
     return clean_line(tr(". ").join(filter(None, found)))
 

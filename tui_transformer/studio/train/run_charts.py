@@ -15,6 +15,7 @@ from tui_transformer.lab.analysis.chart_lines import (
     AXES,
     AXIS_LABELS,
     CHARTS,
+    LOG,
     PROBES,
     SMOOTHINGS,
     THROUGHPUT,
@@ -43,7 +44,7 @@ from tui_transformer.lab.analysis.charts.overlay import probes_over_time, study_
 from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
-from tui_transformer.studio.compare.overlay_charts import LOG, OverlayDrawing
+from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
 from tui_transformer.studio.shared.chart import (
     ALL_HIDDEN,
     HIDDEN,
@@ -185,7 +186,7 @@ class RunDrawing:
             for text, of in legend
         ]
         if made.log:
-            legend.append((LOG, "dim"))
+            legend.append((tr(LOG), "dim"))
         if self._has_gap:  # the first to go where there is no room
             legend.append((tr(" train–validation gap ") if form == FULL else f" {tr('gap')} ", f"dim{ON}bandgap"))
         return legend

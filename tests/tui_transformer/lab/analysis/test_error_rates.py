@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from engine import capabilities
+from engine.base.language import translate
 from engine.config.toml import validate
 from tests.tui_transformer.lab.analysis.studies import attention, standings
+from tui_transformer.catalogues import catalogue
 from tui_transformer.lab.analysis import statistics, verdict
 from tui_transformer.lab.analysis.entry import LAST, read_entry
-from tui_transformer.lab.analysis.language import load_language
 from tui_transformer.lab.analysis.power import power_sentence, similar_studies_sd
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
@@ -209,9 +210,8 @@ def test_a_plan_gives_its_power_in_nats_where_earlier_studies_show_the_spread(tm
     assert sd == pytest.approx(math.sqrt(sum(np.var(row) * len(row) for row in differences) / degrees), rel=1e-6)
     nats = LAST.format_value(detectable_difference(3, 4) * sd)
     assert f"this study has 80 % power to detect a difference of {nats} nats (" in power_sentence(3, 4, sd)
-    assert (
-        "奈特" in power_sentence(3, 4, sd, load_language("zh")) and power_sentence(1, 4) == power_sentence(3, 1) == ""
-    )
+    assert "奈特" in translate(power_sentence(3, 4, sd), catalogue("zh"))
+    assert power_sentence(1, 4) == power_sentence(3, 1) == ""
     assert similar_studies_sd(tmp_path, capabilities.with_value(asked, "train.steps", 7)) is None
     assert similar_studies_sd(tmp_path / "none", asked) is None
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_transformer.lab.analysis import statistics
-from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
     LOOKS,
@@ -24,6 +23,7 @@ from tui_transformer.lab.analysis.statistics import (
     noncentral_t_cdf,
     t_quantile,
 )
+from tui_transformer.lab.analysis.verdict import judgement_text
 
 SEEDS = st.integers(2, 9)
 
@@ -189,7 +189,7 @@ def test_pairing_removes_what_the_seed_does():
 )
 def test_verdicts_in_words(ours, base, kind, text):
     found = judge(paired(ours, base), lower_is_better=True, margin=0.01)
-    assert found.kind == kind and text in ENGLISH.judgement(found)
+    assert found.kind == kind and text in judgement_text(found)
 
 
 def test_higher_is_better_of_a_score():

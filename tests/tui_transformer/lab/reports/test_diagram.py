@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.base.language import translate
 from engine.config.model import PARTS, ModelConfig
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.languages import LANGUAGES, load_report_language
@@ -27,7 +28,8 @@ def drawn(model: dict, code: str = "en") -> dict[str, list[tuple[float, float]]]
 def test_a_diagram_names_every_part_that_is_on(model: dict, code: str) -> None:
     said = "\n".join(drawn(model, code))
     for name in model.keys() & PARTS.keys():
-        assert PARTS[name].label[code].format(**dict(ModelConfig.model_validate(model))) in said
+        values = dict(ModelConfig.model_validate(model))
+        assert translate(PARTS[name].label, load_report_language(code), **values) in said
 
 
 @pytest.mark.parametrize(("placement", "before", "after"), [("pre", 1, 0), ("post", 0, 1), ("sandwich", 1, 1)])

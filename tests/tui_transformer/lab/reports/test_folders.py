@@ -287,7 +287,6 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.schema import RunConfig
     from engine.config.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
-    from tui_transformer.lab.reports.languages import load_report_language
 
     models = [ModelConfig(position=name) for name in POSITIONS]
     models += [ModelConfig(attention=name) for name in ATTENTIONS]
@@ -300,9 +299,7 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     ]
     models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on_values]
     models.append(ModelConfig(position="rope", layers=("window", "window none", "global alibi")))
-    found = [
-        shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), load_report_language("en"))
-    ]
+    found = [shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m))]
     found += [scheme.formula(RunConfig().optimizer) for scheme in (*SCHEDULES.values(), *OPTIMIZERS.values())]
     for formula in found:
         drawn = mathml(formula, display="block")

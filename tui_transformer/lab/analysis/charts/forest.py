@@ -79,13 +79,13 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
         return ForestRow(name, verdict, "dim", more=level, badges=badges, baseline=True)
     judged = result.judgement(measure)
     if result.why_incomparable or found is None or judged is None:
-        why = result.why_incomparable or brief_verdict(judged) or tr("no score in common")
+        why = tr(result.why_incomparable or brief_verdict(judged)) or tr("no score in common")
         return ForestRow(name, "–", "warn", badges=badges, why_incomparable=clean_line(why))
     ends = found.interval or ((found.mean - found.half, found.mean + found.half) if found.half else (None, None))
     decided = judged.kind in DECIDED
     return ForestRow(
         name,
-        with_verdict_sign(judged.kind, re.split("[:：]", brief_verdict(judged))[0]),
+        with_verdict_sign(judged.kind, re.split("[:：]", tr(brief_verdict(judged)))[0]),
         DECIDED.get(judged.kind, "cell"),
         measure.format_mean(found, sign=True),
         measure.format_value(found.mean, sign=True),

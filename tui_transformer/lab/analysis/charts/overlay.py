@@ -44,7 +44,6 @@ from tui_transformer.lab.analysis.curves import (
 )
 from tui_transformer.lab.analysis.entry import RunEntry
 from tui_transformer.lab.analysis.groups import differing_part, invalid_badge, other_measure_reason, unit_of
-from tui_transformer.lab.analysis.language import CURRENT_LANGUAGE
 from tui_transformer.lab.records.badges import badge
 
 # Axes on which two curves can be compared.
@@ -213,7 +212,7 @@ def _reason(group: SeedRuns, baseline: SeedRuns, *, brief: bool) -> str:
             alien, wrong = other_measure_reason(run, pinned), invalid_badge(run)
             if not wrong and (void := invalid_badge(pinned)):
                 wrong = tr("baseline {void}", void=void)
-            if wrong := wrong or (CURRENT_LANGUAGE.message(alien) if alien is not None else ""):
+            if wrong := wrong or (tr(alien) if alien is not None else ""):
                 return tr("not comparable") if brief else tr("{wrong}, not comparable", wrong=wrong)
     return ""
 

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from gettext import NullTranslations
 from typing import TYPE_CHECKING
 
+from engine.base.language import Message, translate
 from engine.runs.records import Floor
 from tui_transformer.lab.analysis.chart_lines import SMOOTHINGS, Curve, curve_of, smooth_curve
 from tui_transformer.lab.analysis.curves import Band, band, points_by_step
-from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, INK, clip_label, figure, floor_line, legend_below
@@ -41,7 +42,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
         found = [context.metrics[run.path] for run in standing.group.charted_runs]
         if len(found) > 1:
             scores = sum(bool(metrics.validation) for metrics in found)
-            name = context.picture_language.phrase("figure.seeds", name=name, n=scores)
+            name = context.say_in_pictures("{name} (n = {n})", name=name, n=scores)
         loss, perplexity = (
             band({i: points_by_step(metrics.validation, "step", key) for i, metrics in enumerate(found)})
             for key in ("loss", "perplexity")
@@ -55,10 +56,12 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
     return tuple(made)
 
 
-def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, language: Language) -> "Figure":
+def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, language: NullTranslations) -> "Figure":
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    say = language.phrase
+    def say(text: str, **values: object) -> str:
+        return translate(text, language, **values)
+
     made = figure(5.4)
     (loss, perplexity), (end, rate) = made.subplots(2, 2)
     handles = _losses(loss, lines, floor, language)
@@ -80,18 +83,24 @@ def curves_figure(lines: Sequence[CurveLine], unit: str, floor: Floor | None, la
             rate.plot(one.x, one.y, color=colour, linewidth=1.3)
     rate.set_ylim(bottom=0)
     rate.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-    for axes, title in ((loss, "loss"), (perplexity, "perplexity"), (end, "end"), (rate, "rate")):
-        axes.set(title=say(f"figure.{title}"), xlabel=say("figure.step"))
+    titles = {
+        loss: say("loss"),
+        perplexity: say("perplexity, validation"),
+        end: say("loss near the end of training"),
+        rate: say("learning rate"),
+    }
+    for axes, title in titles.items():
+        axes.set(title=title, xlabel=say("optimizer steps"))
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axes in (loss, end):
-        axes.set_ylabel(say("figure.loss.unit", unit=language.translate(unit)))
+        axes.set_ylabel(say("nats per {unit}", unit=Message(unit)))
     legend_below(made, handles, 3 if len(lines) < 3 else 4)
     return made
 
 
 def _losses(
-    axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None, language: Language, *, marks: bool = False
+    axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None, language: NullTranslations, *, marks: bool = False
 ) -> "list[Line2D]":
     """Draw lines with their bands; return the legend's handles."""
     handles: list[Line2D] = []
@@ -100,9 +109,9 @@ def _losses(
         if line.train.x:
             (train,) = axes.plot(line.train.x, line.train.y, color=line.colour, linewidth=0.7, alpha=0.55)
             if alone:
-                train.set_label(language.phrase("figure.train"))
+                train.set_label(translate("training loss, smoothed", language))
                 handles.append(train)
-        name = language.phrase("figure.validation") if alone else line.name
+        name = translate("validation loss", language) if alone else line.name
         handles += _banded(axes, line, line.loss, name, marks=marks)
     if floor is not None:
         handles.append(floor_line(axes.axhline, floor.known_nats_per_char, floor_text(floor, language)))
@@ -145,6 +154,11 @@ def _zoom(axes: "Axes", lines: Sequence[CurveLine], floor: Floor | None) -> None
     axes.set(xlim=(start - 0.02 * last, 1.02 * last), ylim=(low - pad, high + pad))
 
 
-def floor_text(floor: Floor, language: Language) -> str:
-    key = "figure.floor.window" if floor.context else "figure.floor"
-    return language.phrase(key, value=f"{floor.known_nats_per_char:.4f}", context=floor.context, stride=floor.stride)
+def floor_text(floor: Floor, language: NullTranslations) -> str:
+    text = Message(
+        "floor reachable at context {context}, stride {stride}: {value:.4f}"
+        if floor.context
+        else "floor given the whole past: {value:.4f}"
+    )
+    values = {"value": floor.known_nats_per_char, "context": floor.context, "stride": floor.stride}
+    return translate(text, language, **values)

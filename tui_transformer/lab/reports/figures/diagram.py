@@ -1,12 +1,14 @@
 """A model diagram from its config alone: how blocks stack, where the norms are, how often layers repeat."""
 
 from dataclasses import dataclass
+from gettext import NullTranslations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from engine.base.language import Message, translate
 from engine.config.model import ModelConfig, active_parts
 from engine.config.schemes import ATTENTIONS, NORMS, POSITIONS
-from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.analysis.lists import PHRASES, join
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ MOST_TURNS = 8  # lines about layers that differ
 STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the skip line around it
 ASIDE, LINE = BOX / 2 + 0.22, 0.26  # from the stream to the middle of a parallel part; from line to line of a label
 Point = tuple[float, float]
+INPUTS = {"tokens": Message("tokens"), "source": Message("source tokens"), "target": Message("target tokens so far")}
+OUTPUT = Message("probability of each token")
 
 
 @dataclass(frozen=True)
@@ -35,60 +39,79 @@ class Box:
 
 
 def boxes_before_in_after_layers(
-    model: ModelConfig, language: Language, norm: Box | None, input_kind: str
+    model: ModelConfig, language: NullTranslations, norm: Box | None, input_kind: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
-    say, comma = language.phrase, language.phrases["join.comma"]
-    heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
-    heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
-    added = ""
-    if POSITIONS[model.position].acts_on == "embeddings":
-        added = f"\n+ {POSITIONS[model.position].label[language.code]}"
+
+    def say(text: str, **values: object) -> str:
+        return translate(text, language, **values)
+
+    def with_commas(*parts: str) -> str:
+        return say(join(PHRASES, filter(None, parts)))
 
     def with_parts(where: str, *first: str) -> str:
-        return comma.join(filter(None, (*first, *_active_part_labels(model, language, where))))
+        return with_commas(*first, *_active_part_labels(model, language, where))
+
+    heads = Message("{n} heads" if model.kv_heads == model.n_heads else "{n} heads, {kv} KV heads")
+    heads = Message(heads, n=model.n_heads, kv=model.kv_heads)
+    added = ""
+    if POSITIONS[model.position].acts_on == "embeddings":
+        added = f"\n+ {say(POSITIONS[model.position].label)}"
 
     def attention(kind: ModelConfig, *, otherwise: bool = False) -> list[str]:
         """An attention and its positions; `otherwise` names what a plain network has without saying so."""
-        seen = ATTENTIONS[kind.attention].label[language.code].format(window=kind.window, link_every=kind.link_every)
+        seen = say(ATTENTIONS[kind.attention].label, window=kind.window, link_every=kind.link_every)
         row = POSITIONS[kind.position]
-        position = "" if row.acts_on == "embeddings" else row.label[language.code]
+        position = "" if row.acts_on == "embeddings" else say(row.label)
         if not otherwise:
             return [seen, with_parts("positions", position)]
         if row.acts_on == "nothing":
-            return [seen or say("diagram.global"), say("diagram.no-positions")]
-        return [seen or say("diagram.global"), with_parts("positions", position) if row.rotates else position]
+            return [seen or say(Message.in_context("diagram", "global")), say("no positions")]
+        return [
+            seen or say(Message.in_context("diagram", "global")),
+            with_parts("positions", position) if row.rotates else position,
+        ]
 
-    sides = say("diagram.causal" if model.causal and input_kind != "source" else "diagram.bidirectional")
+    both_sides = not model.causal or input_kind == "source"
+    sides = say(Message.in_context("diagram", "bidirectional" if both_sides else "causal"))
     if model.layers:
         runs = groupby(attention(model.layer_config(i), otherwise=True) for i in range(len(model.layers)))
-        turns = [f"{len(list(run))} × {comma.join(filter(None, kind))}" for kind, run in runs]
+        turns = [f"{len(list(run))} × {with_commas(*kind)}" for kind, run in runs]
         turns = turns if len(turns) <= MOST_TURNS else [*turns[: MOST_TURNS - 1], "…"]
         what = "\n".join([with_parts("attention", sides), *turns])
     else:
         what = with_parts("attention", sides, *attention(model))
-    layer = [Box(say("diagram.attention", what=what, heads=heads), ATTEND)]
+    layer = [Box(say("self-attention, {heads}\n{what}", what=what, heads=heads), ATTEND)]
     if input_kind == "target":
-        layer.append(Box(say("diagram.cross", heads=heads), ATTEND, memory=True))
-    layer.append(Box(say("diagram.ff", d=model.d_ff, activation=with_parts("feed-forward", model.activation)), FEED))
+        layer.append(Box(say("cross-attention, {heads}\nsees the whole source", heads=heads), ATTEND, memory=True))
+    layer.append(
+        Box(
+            say(
+                "feed-forward, {activation}\nwidth {d}",
+                d=model.d_ff,
+                activation=with_parts("feed-forward", model.activation),
+            ),
+            FEED,
+        )
+    )
     above = [norm] if model.final_norm and norm is not None else []
     if input_kind != "source":
-        tied = say("diagram.tied") if model.tie_embeddings else ""
-        above.append(Box(with_parts("head", say("diagram.head", tied=tied)), LINEAR))
-    embed = say("diagram.embedding", d=model.d_model, position=added)
-    return [Box(say(f"diagram.{input_kind}"), TEXT), Box(embed, EMBED)], layer, above
+        tied = say(", tied") if model.tie_embeddings else ""
+        above.append(Box(with_parts("head", say("linear, softmax{tied}", tied=tied)), LINEAR))
+    embed = say("token embedding, width {d}{position}", d=model.d_model, position=added)
+    return [Box(say(INPUTS[input_kind]), TEXT), Box(embed, EMBED)], layer, above
 
 
-def _active_part_labels(model: ModelConfig, language: Language, where: str) -> list[str]:
+def _active_part_labels(model: ModelConfig, language: NullTranslations, where: str) -> list[str]:
     """The labels of the parts that are on, of one box or of the layer."""
     rows = [row for row in active_parts(model).values() if row.diagram_box == where]
-    return [row.label[language.code].format(**dict(model)) for row in rows]
+    return [translate(row.label, language, **dict(model)) for row in rows]
 
 
-def diagram(model: ModelConfig, language: Language) -> "Figure":
+def diagram(model: ModelConfig, language: NullTranslations) -> "Figure":
     from matplotlib.patches import Rectangle
 
-    label = NORMS[model.norm].label[language.code]
+    label = translate(NORMS[model.norm].label, language)
     norm = Box(label, NORM) if label else None
     kinds = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
@@ -136,7 +159,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
             memory = (x + BOX / 2, y - GAP) if above else (x, y - GAP)
         else:
             _arrow(axes, (x, y - GAP), (x, y + 0.12))
-            axes.text(x, y + 0.17, language.phrase("diagram.out"), ha="center", va="bottom", fontsize=8.5)
+            axes.text(x, y + 0.17, translate(OUTPUT, language), ha="center", va="bottom", fontsize=8.5)
     return made
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from gettext import NullTranslations
 from typing import TYPE_CHECKING
 
-from engine.base.language import language_code, tr
+from engine.base.language import Message, language_code, tr, translate
 from tui_transformer.lab.analysis.charts.overlay import ChartedRuns, Overlay, distance_chart, probes_scored_by_distance
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.curves import SeedRuns
-from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+DISTANCE = Message.in_context("axis", "characters back")
 PANELS_PER_ROW = 2  # panels side by side
 MOST_PANELS = 6  # most panels; the rest go into a table
 
@@ -42,20 +43,20 @@ def probe_distance_charts(context: ReportContext, standings: Sequence[VariantRes
     return tuple(chart for chart in charts if chart.drawn_strokes)
 
 
-def probe_distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
+def probe_distance_figure(charts: Sequence[Overlay], language: NullTranslations, *, alone: bool = False) -> "Figure":
     down, across = -(-len(charts) // PANELS_PER_ROW), min(PANELS_PER_ROW, len(charts))
     made = figure(2.35 * down + 0.5)
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, Artist] = {}
     for axes, chart in zip(places, charts, strict=False):
-        handles |= _panel(axes, chart, language, chart.title if alone else language.translate(chart.probe))
+        handles |= _panel(axes, chart, language, chart.title if alone else translate(chart.probe, language))
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     legend_below(made, list(handles.values()))
     return made
 
 
-def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dict[str, Artist]":
+def _panel(axes: "Axes", chart: Overlay, language: NullTranslations, title: str) -> "dict[str, Artist]":
     from matplotlib.ticker import PercentFormatter
 
     handles: dict[str, Artist] = {}
@@ -66,15 +67,15 @@ def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dic
             axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
         name, dash = clip_label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
-    said = language.phrase("figure.chance")
+    said = translate("chance", language)
     for chance in chart.levels:
         handles[said] = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
-    said = language.phrase("figure.reach")
+    said = translate("reach of a variant", language)
     for tokens, slots in chart.reaches:
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.set(title=title, xlabel=language.phrase("figure.distance"), ylim=(-0.03, 1.03))
+    axes.set(title=title, xlabel=translate(DISTANCE, language), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
     return handles
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.language import translate
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
+from tui_transformer.catalogues import catalogue
 from tui_transformer.lab.analysis.answer import StudyConclusion
 from tui_transformer.lab.analysis.charts.forest import ForestLayout, forest, forest_text
 from tui_transformer.lab.analysis.folder import RunsFolder
-from tui_transformer.lab.analysis.language import ENGLISH
-from tui_transformer.lab.analysis.sentences import conclusion_sentences
+from tui_transformer.lab.analysis.sentences import _listed, conclusion_sentences
 from tui_transformer.lab.analysis.view import View
-from tui_transformer.lab.reports.languages import load_report_language
 
 
 def answers(root: Path, measure: str = "") -> tuple[StudyConclusion, ...]:
@@ -120,7 +120,7 @@ def test_the_answer_is_a_sentence_for_a_report(att) -> None:
 
 
 def test_the_answer_is_written_in_chinese_too(att) -> None:
-    text = " ".join(conclusion_sentences(answers(att)[0], load_report_language("zh")))
+    text = " ".join(translate(one, catalogue("zh")) for one in conclusion_sentences(answers(att)[0]))
     assert (
         text.startswith("在这些设置下，") and "劣于 global" in text and "leaky" in text and not re.search(r"[{}]", text)
     )
@@ -216,4 +216,7 @@ def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
 def test_one_run_answers_nothing(tmp_path) -> None:
     variant(tmp_path, "alone")
     assert answers(tmp_path) == ()
-    assert ENGLISH.phrase("answer.more", n=2) == "2 more"
+
+
+def test_a_long_list_of_names_is_cut_and_the_rest_counted() -> None:
+    assert [_listed(["a"]), _listed([*"abcd"]), _listed([*"abcde"])] == ["a", "a, b, c and d", "a, b, c and 2 more"]
