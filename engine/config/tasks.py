@@ -56,6 +56,7 @@ class TaskKind:
     # In messages.
     needs_phrase = ""  # subject and verb of what corpus it needs; "" for its name
     action = tr("writes")
+    hub_pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt_command = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
 
@@ -258,6 +259,7 @@ class Translation(TaskKind):
     special = (PAD, START, END)
     needs_phrase = tr("translation needs")
     action = tr("translates sentences")
+    hub_pipeline = "translation"
     prompt_command = "translate"
     next_step = ("translate", tr("translate with it"))
     invitation = tr("type a sentence to translate (temperature 0 is greedy)")
@@ -305,6 +307,7 @@ class Summarization(Translation):
     scores = ("loss", *ROUGE, "exact_match")
     needs_phrase = tr("summarization needs")
     action = tr("summarizes articles")
+    hub_pipeline = "summarization"
     next_step = ("translate", tr("summarize with it"))
     invitation = tr("type an article to summarize (temperature 0 is greedy)")
     empty_prompt = tr("prompt '': enter an article to summarize")
@@ -448,6 +451,7 @@ class Classification(TaskKind):
     special = (PAD, UNK)
     needs_phrase = tr("classification needs")
     action = tr("classifies texts")
+    hub_pipeline = "text-classification"
     rules = (
         Rule(
             ("model.tie_embeddings", "objective.kind"),

@@ -22,7 +22,7 @@ from engine.generation.answering import beam_answers, require_room
 from engine.generation.output import FullAnswer, ScoredText
 from engine.generation.surprise import answer_surprise
 from engine.runs.records import DataFacts, ProbeFacts
-from engine.tasks.pipeline import END, MARK, AnswerPipeline, scored_text, split_at_arrow
+from engine.tasks.pipeline import END_MARK, MARK, AnswerPipeline, scored_text, split_at_arrow
 from engine.tasks.task import RowTask, require_tokenizer_kind
 
 BEAM = 8  # beam width of the search for the likeliest answers
@@ -115,9 +115,9 @@ class DocumentPipeline(AnswerPipeline):
         found = answer_surprise(self.model, prompt, tokens, self.size, alternatives)
         decoder = self.tokenizer.decoder()
         rule = tr(
-            "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END
+            "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END_MARK
         )
-        text_of = lambda token: decoder.feed(token) if token < self.size else END
+        text_of = lambda token: decoder.feed(token) if token < self.size else END_MARK
         return scored_text(found, text_of, self.decode_token, asked, rule)
 
     def token_labels(self, ids: Tensor, *, is_source: bool) -> tuple[str, ...]:

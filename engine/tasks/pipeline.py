@@ -22,7 +22,7 @@ from engine.generation.surprise import TokenSurprise
 from engine.generation.translation import Translator
 from engine.model.transformer import Network
 
-START, MARK, END = "▷", "⁇", "■"  # marks for special tokens: start, gap, end
+START_MARK, MARK, END_MARK = "▷", "⁇", "■"  # marks for special tokens: start, gap, end
 ARROWS = (" → ", " => ", "\t")  # between a prompt and its answer
 
 
@@ -122,7 +122,7 @@ class AnswerPipeline(Pipeline):
     def token_text(self, token: int, prompt: TokenPrompt) -> str:
         if token < self.size:
             return self.decode_token(token)
-        return END if token == prompt.end else MARK
+        return END_MARK if token == prompt.end else MARK
 
 
 def answer_tokens(

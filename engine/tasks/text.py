@@ -77,8 +77,7 @@ from engine.generation.surprise import text_surprise
 from engine.model.transformer import Network, evaluating
 from engine.runs.record_version import RECORD_VERSION
 from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, Floor, ProbeFacts, Sample
-from engine.tasks.pipeline import START as START_MARK
-from engine.tasks.pipeline import Pipeline, answer_tokens, scored_text
+from engine.tasks.pipeline import START_MARK, Pipeline, answer_tokens, scored_text
 from engine.tasks.task import (
     OwnFiles,
     ReportLine,

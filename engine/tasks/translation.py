@@ -49,9 +49,7 @@ from engine.generation.surprise import translation_surprise
 from engine.generation.translation import Translator, pair_special_tokens
 from engine.model.transformer import Network
 from engine.runs.records import DataFacts, EvaluationScores, ExamplePrompt, LeadBaseline, ProbeFacts, Translations
-from engine.tasks.pipeline import END as END_MARK
-from engine.tasks.pipeline import START as START_MARK
-from engine.tasks.pipeline import AnswerPipeline, scored_text, split_at_arrow
+from engine.tasks.pipeline import END_MARK, START_MARK, AnswerPipeline, scored_text, split_at_arrow
 from engine.tasks.task import (
     N_SAMPLES,
     OWN_SPLIT,
