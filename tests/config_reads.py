@@ -16,7 +16,7 @@ from engine.config.fields import Section
 from engine.training.assemble import assemble
 
 ROOT = Path(__file__).parent.parent
-OWN = "engine/config/"
+PACKAGES, OWN = ("engine/", "tui_transformer/"), "engine/config/"
 
 
 def reader(frame: FrameType | None) -> str:
@@ -25,8 +25,8 @@ def reader(frame: FrameType | None) -> str:
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(ROOT):
             where = path.relative_to(ROOT).as_posix()
-            if not where.startswith(OWN):
-                return where if where != "tests/config_reads.py" else ""
+            if where.startswith(PACKAGES) and not where.startswith(OWN):
+                return where
         frame = frame.f_back
     return ""
 
