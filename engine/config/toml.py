@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from engine.base.errors import InputError, did_you_mean, join_or, reason
 from engine.base.language import Message, tr
+from engine.base.matched_messages import MatchedMessage
 from engine.base.plain_files import open_regular_file
 from engine.config import Tables
 from engine.config.keys import flatten, later_defaults, unknown_key_message
@@ -140,7 +141,7 @@ def _first_error(error: ValidationError) -> str:
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
     if problem["type"] == "value_error":
-        return f"{key}: {tr(problem['msg'].removeprefix('Value error, '))}"
+        return f"{key}: {tr(MatchedMessage(problem['msg'].removeprefix('Value error, ')))}"
     message = translate_pydantic(problem["msg"])
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
@@ -151,7 +152,7 @@ def _first_error(error: ValidationError) -> str:
 def translate_pydantic(message: str) -> str:
     """Pydantic's message about a value of the wrong kind, without the parser's part; any other message as it is."""
     about = message.removeprefix("Input ")
-    return tr(about.partition(PARSER_SUFFIX)[0] if about.startswith("should be ") else about)
+    return tr(MatchedMessage(about.partition(PARSER_SUFFIX)[0] if about.startswith("should be ") else about))
 
 
 def short_repr_or_unset(value: Any) -> str:

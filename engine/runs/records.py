@@ -22,8 +22,8 @@ from pydantic import (
 )
 
 from engine.base.clean import clean
-from engine.base.earlier_messages import EarlierMessage
 from engine.base.language import MESSAGES, Message, recorded_message, tr
+from engine.base.matched_messages import MatchedMessage
 from engine.runs.files import read_json
 
 MAX_COUNT = 10**15  # of a count
@@ -47,7 +47,7 @@ Text = Annotated[Raw, AfterValidator(clean)]
 
 
 def _read_sentence(text: str, info: ValidationInfo) -> str:
-    return recorded_message(text, info.context) if info.context else EarlierMessage(clean(text))
+    return recorded_message(text, info.context) if info.context else MatchedMessage(clean(text))
 
 
 Sentence = Annotated[Raw, AfterValidator(_read_sentence)]  # a message of the program, which `tr` translates

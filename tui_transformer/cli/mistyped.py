@@ -9,6 +9,7 @@ from typer.exceptions import TyperException
 from engine.base.command_line import PROGRAM
 from engine.base.errors import comma_separated, did_you_mean
 from engine.base.language import Message, tr
+from engine.base.matched_messages import MatchedMessage
 
 # What other programs call these commands.
 SYNONYMS = {
@@ -51,7 +52,7 @@ def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
     wrong = getattr(error, "option_name", None)
     flags = [] if context is None else [flag for known in context.command.params for flag in known.opts]
     if wrong is not None and context is not None:
-        message = tr(message) + (_suggest_setting(wrong, flags, words) or did_you_mean(wrong, flags))
+        message = tr(MatchedMessage(message)) + (_suggest_setting(wrong, flags, words) or did_you_mean(wrong, flags))
     elif context is not None and message.startswith(NO_COMMAND):
         wrong = message.removeprefix(NO_COMMAND).split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
@@ -68,7 +69,7 @@ def usage_error_line(error: TyperException, words: Sequence[str]) -> str:
         message = translate_pydantic(message)
         message = f"{name}: {message}" if name not in message else message
     else:
-        message = tr(message)
+        message = tr(MatchedMessage(message))
     return f"{where}: {message}" if where else message
 
 

@@ -68,7 +68,7 @@ def reads_the_kind(tree: ast.AST) -> bool:
                 return True
             case ast.Subscript(slice=key):
                 keys = [key]
-            case ast.Call(func=ast.Name(id="english" | "tr")):
+            case ast.Call(func=ast.Name(id="Message" | "tr")):
                 continue  # a text
             case ast.Call(args=keys):
                 pass

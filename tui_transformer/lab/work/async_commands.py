@@ -19,6 +19,7 @@ from typing import Any
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, process_start_error
 from engine.base.language import Message, tr
+from engine.base.matched_messages import MatchedMessage
 from engine.base.starter import STARTER_VARIABLE
 from tui_transformer.lab.work.logs import last_line
 from tui_transformer.lab.work.plan import Plan
@@ -54,7 +55,7 @@ async def run_process(
     )
     try:
         process = await asyncio.shield(starting)
-        hear = lambda line: on_error_line(tr(line))
+        hear = lambda line: on_error_line(tr(MatchedMessage(line)))
         out, complaints = await asyncio.gather(_read_lines(process.stdout), _read_lines(process.stderr, hear))
         await process.wait()
     except asyncio.CancelledError:
@@ -64,7 +65,7 @@ async def run_process(
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         raise
-    return process.returncode or 0, out, tr(last_line("\n".join(complaints)))
+    return process.returncode or 0, out, tr(MatchedMessage(last_line("\n".join(complaints))))
 
 
 async def _read_lines(

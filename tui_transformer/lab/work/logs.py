@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.base.language import Message
+from engine.base.matched_messages import MatchedMessage
 from engine.runs.tail import read_end
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
@@ -46,7 +47,7 @@ def last_log_line(log: Path) -> str:
     """Return a log file's last line, which is English, or what is wrong with it."""
     if not log.is_file():
         return Message("its log cannot be read")
-    return last_line(read_end(log, END).decode("utf-8", "replace")) or Message("its log is empty")
+    return MatchedMessage(last_line(read_end(log, END).decode("utf-8", "replace")) or Message("its log is empty"))
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Translate texts that earlier versions recorded in English without their templates, such as why a check failed.
+"""Translate English texts whose templates are unknown: those in runs of earlier versions, which recorded none, and those
+of libraries and of other processes.
 
 Such a text is a template with its gaps filled. The template that fits is found, and its translation is filled with the
 same words; a text that no template fits stays as it is.
@@ -86,8 +87,8 @@ WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have besid
 LETTERS, MIN_LETTERS = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # letters that a message must have besides its gaps
 
 
-class EarlierMessage(Message):
-    """A recorded text without its template and values, which earlier versions did not record."""
+class MatchedMessage(Message):
+    """A text in English without its template and values; the template that fits is looked for."""
 
     __slots__ = ()
 

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from engine.base.earlier_messages import EarlierMessage
 from engine.base.language import Message, tr
+from engine.base.matched_messages import MatchedMessage
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.lints import lint
@@ -26,7 +26,7 @@ RECORDED = [  # as runs have them: plain, with gaps, with parts that are message
 
 
 def translated(text: str) -> str:
-    return tr(EarlierMessage(text))
+    return tr(MatchedMessage(text))
 
 
 @pytest.fixture
