@@ -11,6 +11,7 @@ from engine.base.errors import InputError
 from engine.base.language import Message, tr
 from engine.runs.records import DataFacts, LeadBaseline
 
+DOT = " · "  # between facts
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

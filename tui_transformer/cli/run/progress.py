@@ -21,8 +21,10 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print_info, print_json, stderr
 from tui_transformer.cli.run.summary import print_summary
-from tui_transformer.lab.formatting import duration, si_number
+from tui_transformer.lab.formatting import DOT
 from tui_transformer.lab.records.pace import MOVING, Pace
+from tui_transformer.lab.records.run_lines import run_time_left_text, speed_text, step_text
+from tui_transformer.lab.records.run_states import phase_text
 from tui_transformer.lab.records.run_view import attempt_start_step
 
 REFRESH = 0.25  # seconds between reads of the run directory
@@ -96,11 +98,7 @@ class RunProgress:
 
     @property
     def time_left(self) -> str:
-        if self.step >= self.steps:
-            return tr("finishing")
-        if self.eta is None:
-            return tr("estimating the time left…")
-        return tr("{duration} left", duration=duration(self.eta))
+        return run_time_left_text(self.step, self.steps, self.eta)
 
     def losses(self) -> str:
         """Return the losses so far, nats per character or token."""
@@ -115,11 +113,10 @@ class RunProgress:
             parts.append(tr("accuracy {accuracy:.1%}", accuracy=self.validation.accuracy))
         if self.validation is not None and self.validation.exact_match is not None:
             parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
-        return tr("loss {parts}", parts=" · ".join(parts)) if parts else tr("no loss yet")
+        return tr("loss {parts}", parts=DOT.join(parts)) if parts else tr("no loss yet")
 
     def speed(self) -> str:
-        rate = self.train.tokens_per_second if self.train is not None else None
-        return tr("{short} tok/s", short=si_number(rate)) if rate else ""
+        return speed_text(self.train.tokens_per_second if self.train is not None else None)
 
 
 def follow(
@@ -199,16 +196,8 @@ def _panel(snapshot: RunProgress) -> Group:
     grid.add_row(
         Text(snapshot.name, style="bold"),
         ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
-        Text(
-            tr(
-                "{share:4.0%} · step {step:,} / {steps:,} · {left}",
-                share=share,
-                step=snapshot.step,
-                steps=snapshot.steps,
-                left=snapshot.time_left,
-            )
-        ),
+        Text(DOT.join((f"{share:4.0%}", step_text(snapshot.step, snapshot.steps), snapshot.time_left))),
     )
-    speed = f" · {snapshot.speed()}" if snapshot.train is not None else ""
-    below = Text(f"  {snapshot.losses()}{speed} · {tr(snapshot.phase)}", style="dim", no_wrap=True)
+    speed = [snapshot.speed()] if snapshot.train is not None else []
+    below = Text("  " + DOT.join((snapshot.losses(), *speed, phase_text(snapshot.phase))), style="dim", no_wrap=True)
     return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))

@@ -48,7 +48,7 @@ from tui_transformer.cli.output import (
     warn,
 )
 from tui_transformer.cli.run.run import handle_signals
-from tui_transformer.cli.work.study_progress import StudyProgress, cell_record, progress_listener, status_text
+from tui_transformer.cli.work.study_progress import StudyProgress, cell_record, progress_listener
 from tui_transformer.cli.work.workers import (
     LOCAL,
     configured_and_typed_slurm_options,
@@ -62,6 +62,7 @@ from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.analysis.power import power_sentence, similar_studies_sd
 from tui_transformer.lab.analysis.statistics import detectable_difference
 from tui_transformer.lab.formatting import memory, rough_duration, si_number
+from tui_transformer.lab.records.run_states import status_text
 from tui_transformer.lab.work.arguments import StudyArgs, resumed_study
 from tui_transformer.lab.work.cells import (
     ABSENT,

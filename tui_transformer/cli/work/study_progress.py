@@ -13,15 +13,16 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import Message, tr
+from engine.base.language import tr
 from tui_transformer.cli.output import is_terminal, print_info, print_json, stderr
-from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.work.cells import ABSENT, SKIPPED, CellStatus, Verb
+from tui_transformer.lab.formatting import DOT, duration
+from tui_transformer.lab.records.run_lines import step_text, time_left_text
+from tui_transformer.lab.records.run_states import status_text
+from tui_transformer.lab.work.cells import SKIPPED, CellStatus, Verb
 from tui_transformer.lab.work.plan import Plan
 from tui_transformer.lab.work.runner import RunnerListener
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
-LOADING = dict.fromkeys(("queued", "starting"), Message("loading"))
 WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 
@@ -78,25 +79,6 @@ def start_text(status: CellStatus, verb: Verb) -> str:
         "anew": tr("starts over"),
     }
     return texts.get(verb, tr("begins"))
-
-
-def status_text(status: CellStatus) -> str:
-    where = tr("step {step:,} of {steps:,}", step=status.step, steps=status.steps)
-    loss = tr(", validation loss {loss:.4f}", loss=status.loss) if status.loss is not None else ""
-    texts = {
-        "finished": tr("finished{loss}", loss=loss),
-        "failed": tr("failed at step {step:,}", step=status.step),
-        "queued": tr("waiting to start"),
-        "lost": tr("process disappeared at {where}", where=where),
-        "stopped": tr("stopped at {where}", where=where),
-        "interrupted": tr("interrupted at {where}", where=where),
-        SKIPPED: tr("skipped"),
-        ABSENT: tr("not started"),
-    }
-    said = texts.get(status.state, tr("{state} at {where}", state=tr(status.state), where=where))
-    if status.reason and status.state in ("failed", SKIPPED, ABSENT):
-        return tr("{state}: {why}", state=said, why=tr(status.reason))
-    return said
 
 
 class CellLines(RunnerListener):
@@ -201,21 +183,21 @@ def progress_table(board: StudyProgress, running: Sequence[CellStatus]) -> Rende
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
     grid.add_column(no_wrap=True, justify="right")
-    left = tr("{duration} left", duration=duration(board.seconds_left))
     whole = tr(
         "{share:4.0%} · {finished} of {total} runs done · {left}",
         share=board.share,
         finished=board.finished,
         total=board.total,
-        left=left,
+        left=time_left_text(board.seconds_left),
     )
     grid.add_row(Text(tr("study"), style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
     for status in running:
-        where = tr("{share:4.0%} · step {step:,} / {steps:,}", share=status.share, step=status.step, steps=status.steps)
+        where = DOT.join((f"{status.share:4.0%}", step_text(status.step, status.steps)))
+        now = tr("loading") if status.state in ("queued", "starting") else tr(status.state)
         grid.add_row(
             Text(clean_line(status.cell.name)),
             ProgressBar(total=max(1, status.steps), completed=status.step),
-            Text(where if status.step else tr(LOADING.get(status.state, status.state)), style="dim"),
+            Text(where if status.step else now, style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
     return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to resume"), style="dim"))

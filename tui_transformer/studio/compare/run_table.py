@@ -26,8 +26,8 @@ from tui_transformer.lab.analysis.verdict import INCOMPARABLE
 from tui_transformer.lab.analysis.view import ViewRow, ViewTable
 from tui_transformer.lab.formatting import elide_middle, fit_to_width
 from tui_transformer.lab.records.badges import badge, explain, worst_first
+from tui_transformer.lab.records.run_states import run_state
 from tui_transformer.studio.shared.line_list import LineList
-from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
 MARKS = 5  # columns: letter, pin, symbol, and space
 LETTER = 1  # the column of the letter
@@ -237,7 +237,7 @@ class RunTable(LineList):
     def _parts(self, at: int, width: int) -> list[tuple[str, str]]:
         row = self.shown.rows[at]
         slot, pinned = self._marks.get(row.entry.path, (None, False))
-        state = STATES.get(row.entry.state, UNKNOWN)
+        state = run_state(row.entry.state)
         letter = (LETTERS[slot], f"run{slot}") if slot is not None else (" ", "dim")
         parts = [(" ", "dim"), letter, (PINNED if pinned else " ", "pin"), (state.sign, state.style), (" ", "dim")]
         for place in self.current_layout.places:
@@ -261,5 +261,5 @@ def _cell_style(key: str, row: ViewRow, text: str, kind: str) -> str:
     if key == "verdict" or key.endswith(" verdict"):
         return DECIDED.get(kind, "warn" if kind == INCOMPARABLE else "dim")
     if key == "state":
-        return STATES.get(row.entry.state, UNKNOWN).style
+        return run_state(row.entry.state).style
     return "cell"

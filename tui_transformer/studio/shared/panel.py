@@ -6,7 +6,8 @@ from typing import TypeVar
 from rich.cells import cell_len
 from textual.widget import Widget
 
-DOT = " · "
+from tui_transformer.lab.formatting import DOT
+
 W = TypeVar("W", bound=Widget)
 
 

@@ -1,4 +1,4 @@
-"""The states of a run: each one's look, wording and allowed actions. Pure."""
+"""What a run's state means to its reader: what to do about it, and which actions it allows. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,39 +9,17 @@ from rich.cells import cell_len
 from engine.base.errors import comma_separated
 from engine.base.language import Message, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
-from tui_transformer.lab.formatting import duration, rough_duration
+from tui_transformer.lab.formatting import DOT, duration, rough_duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged_score_text
 from tui_transformer.lab.records.seen import why_cannot_be_acknowledged
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete", "seen")
 VIEWS = ("tab", "smooth", "ghost")  # what is shown of a run, but not of a study
-LONGER = tr("To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run.")
+LONGER = Message(
+    "To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run."
+)
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
-
-
-class StateStyle(NamedTuple):
-    sign: str
-    style: str
-    word: str = ""
-
-
-STATES = {
-    "running": StateStyle("●", "live"),
-    "starting": StateStyle("◌", "live", tr("starting")),
-    TIMING: StateStyle("◌", "live", tr("timing")),
-    "handing-over": StateStyle("»", "live", tr("moving")),
-    "paused": StateStyle("‖", "paused", tr("paused")),
-    "queued": StateStyle("◌", "queued", tr("queued")),
-    Message("finished"): StateStyle("✓", "good"),
-    "stopped": StateStyle("■", "ended", tr("stopped")),
-    "interrupted": StateStyle("■", "ended", tr("interrupted")),
-    "failed": StateStyle("✗", "bad", tr("failed")),
-    "lost": StateStyle("!", "bad", tr("lost")),
-    "damaged": StateStyle("!", "bad", tr("damaged")),
-    "no run": StateStyle("=", "ended", tr("no run")),
-}
-UNKNOWN = StateStyle("?", "ended", "?")  # a later version's state
 
 
 class Notice(NamedTuple):
@@ -89,7 +67,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             parts += [f"{tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in view.averages]
             if view.seconds is not None:
                 parts.append(tr("{duration} of training", duration=duration(view.seconds)))
-            return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
+            return Notice(DOT.join([*parts, row.reason] if row.reason else parts))
         case "stopped":
             return Notice(then(row.reason, resumes))
         case "interrupted":
@@ -119,7 +97,7 @@ def _validation_progress_text(view: RunView | None) -> str:
         if before is not None and before > last.loss:
             better = tr("best so far, down {by:.2g}", by=before - last.loss)
     now = tr("validation {loss:.4g} at step {step:,}", loss=last.loss, step=last.step or 0)
-    return " · ".join(filter(None, (now, _above_floor_text(view, last.loss), better)))
+    return DOT.join(filter(None, (now, _above_floor_text(view, last.loss), better)))
 
 
 def next_steps_text(row: RunRow, width: int) -> str:

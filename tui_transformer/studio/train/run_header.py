@@ -10,17 +10,18 @@ from textual.widgets import Static
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.runs.lineage import chain_text
 from engine.runs.reader import WAITING_FOR_SPACE
 from tui_transformer.lab.analysis.chart_lines import curve_of
-from tui_transformer.lab.formatting import BARS, done_at, duration, fit_to_width, memory, si_number
+from tui_transformer.lab.formatting import BARS, DOT, fit_to_width, memory, si_number
 from tui_transformer.lab.records.badges import badge, explain, mark_if_seen
+from tui_transformer.lab.records.run_lines import run_time_left_text, speed_text, step_text, time_left_text
+from tui_transformer.lab.records.run_states import phase_text, run_state
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 from tui_transformer.studio.shared.name_line import NameSpans, name_at
-from tui_transformer.studio.shared.panel import DOT
-from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps_text, notice
+from tui_transformer.studio.shared.run_states import next_steps_text, notice
 
 COLOURS = {
     "live": "$accent bold",
@@ -36,12 +37,6 @@ COLOURS = {
 ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # style by severity of a badge
 LEAST_BAR = 8
 BEHIND = 1e-3  # seconds that a rank is behind, shown from here on
-PHASES = {
-    "evaluating": tr("evaluating"),
-    "checkpointing": tr("checkpointing"),
-    "compiling": tr("compiling"),
-    WAITING_FOR_SPACE: tr("waiting for disk space"),
-}
 
 
 class RunHeader(Static):
@@ -61,7 +56,7 @@ class RunHeader(Static):
         self._shown_run = row, view, pending
         width = max(30, self.content_size.width)
         first, self._badge_spans = _first_line(row, view, pending, width)
-        lines = [first, _progress_line(row, view, width)]
+        lines = [first, _progress_line(row.share, run_state(row.state).style, _progress_facts(row, view), width)]
         if view is not None and view.origin is not None:
             origin = tr("from {shown}", shown=view.origin.label)
             chain = f"{chain_text(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
@@ -80,21 +75,14 @@ class RunHeader(Static):
     def show_study(self, study: StudyRow) -> None:
         self._shown_run, self._badge_spans = study, []
         width = max(30, self.content_size.width)
-        state = STATES.get(study.state, UNKNOWN)
+        state = run_state(study.state)
         said = f"{state.sign} {tr(study.state)}"
-        name = clean_line(study.name)
-        facts = _study_counts(study)
-        while facts and cell_len(name) + cell_len(said) + sum(cell_len(fact) + 3 for fact in facts) + 1 > width:
-            facts.pop()
-        left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
-        right = Content.styled(said, COLOURS[state.style])
-        first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
+        first = _title_line(study.name, _study_counts(study), [(said, COLOURS[state.style])], width)
         parts = [f"{study.share:.0%}", trn("{done} of {n} run", "{done} of {n} runs", study.total, done=study.finished)]
-        parts += [_time_left(study.eta)] if study.eta is not None else []
-        text = " · ".join(parts)
-        if study.eta is not None and cell_len(text) + LEAST_BAR + 2 > width:
-            text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
-        lines = [first, _progress_bar(study.share, text, state.style, width)]
+        forms = [parts]
+        if study.eta is not None:
+            forms = [[*parts, time_left_text(study.eta, local_time())], [*parts, time_left_text(study.eta)]]
+        lines = [first, _progress_line(study.share, state.style, forms, width)]
         if study.is_remote or study.waits_for:
             words = wrap_facts(clean_line(DOT.join(_worker_facts(study))), width)
             lines += [Content.styled(line, COLOURS["dim"]) for line in words]
@@ -134,18 +122,29 @@ def wrap_facts(line: str, width: int) -> list[str]:
     return lines
 
 
+def _title_line(name: str, facts: Sequence[str], right: Sequence[tuple[str, str]], width: int) -> Content:
+    """Name and facts at the left, styled parts at the right; facts are dropped first if space is short."""
+    end = Content.assemble(*right)
+    facts, name, room = list(facts), clean_line(name), width - end.cell_length - 2
+    while facts and cell_len(DOT.join((name, *facts))) > room:
+        facts.pop()
+    name = fit_to_width(name, max(2, room - cell_len(DOT.join(("", *facts))))).rstrip()
+    line = Content.assemble((name, "bold"), *((DOT + fact, "$foreground 75%") for fact in facts))
+    return Content.assemble(line, " " * max(1, width - line.cell_length - end.cell_length), end)
+
+
 def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, NameSpans]:
-    """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
-    style = STATES.get(row.state, UNKNOWN)
+    """A run's name, facts, badges and state, and the columns of each badge."""
+    style = run_state(row.state)
     words = tr(row.state)
     waits = row.state == "paused" and row.phase == WAITING_FOR_SPACE
     if waits or (row.state == "running" and row.phase not in ("", "training")):
-        words = PHASES.get(row.phase, row.phase.replace("-", " "))
+        words = phase_text(row.phase)
     state = f"{style.sign} {clean_line(pending or words)}"
     badges = [
         (
             clean_line(mark_if_seen(badge(n).word, seen=n in row.seen)) + "  ",
-            COLOURS["dim"] if n in row.seen else _badge_colour(n),
+            COLOURS["dim"] if n in row.seen else ALARMS[badge(n).severity],
         )
         for n in row.badges
     ]
@@ -154,49 +153,29 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
         facts.append(tr("{n} parameters", n=si_number(view.parameters)))
     if row.device:
         facts.append(f"{row.ranks} × {clean_line(row.device)}" if row.ranks > 1 else clean_line(row.device))
-    fixed = cell_len(state) + sum(cell_len(text) for text, _ in badges) + 2
-    called = clean_line(row.name)
-    while facts and cell_len(called) + sum(cell_len(fact) + 3 for fact in facts) + fixed > width:
-        facts.pop()
-    room = width - fixed - sum(cell_len(fact) + 3 for fact in facts)
-    called = fit_to_width(called, max(2, room)).rstrip()
-    left = Content.assemble((called, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
-    right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
-    gap = max(1, width - left.cell_length - right.cell_length)
-    places, start = [], left.cell_length + gap
+    right = [*badges, (state, "$warning bold" if pending else COLOURS[style.style])]
+    line = _title_line(row.name, facts, right, width)
+    places, start = [], line.cell_length - sum(cell_len(text) for text, _ in right)
     for name, (text, _) in zip(row.badges, badges, strict=True):
         places.append((start, start + cell_len(text), name))
         start += cell_len(text)
-    return Content.assemble(left, " " * gap, right), places
+    return line, places
 
 
-def _badge_colour(name: str) -> str:
-    return ALARMS[badge(name).severity]
-
-
-def _progress_line(row: RunRow, view: RunView | None, width: int) -> Content:
-    parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
-    if row.live and view is not None:
-        if view.newest is not None and view.newest.tokens_per_second:
-            parts.append(tr("{short} tok/s", short=si_number(view.newest.tokens_per_second)))
-        if row.slowest is not None and row.behind is not None and row.behind >= BEHIND:
-            parts.append(tr("rank {rank} is {seconds:.0f} ms behind", rank=row.slowest, seconds=1000 * row.behind))
-        if row.state == "running" and row.step >= row.steps:
-            parts.append(tr("finishing"))
-        elif row.state == "running":
-            parts.append(_time_left(view.eta) if view.eta is not None else tr("estimating the time left…"))
-    text = " · ".join(parts)
-    if cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
-        parts[1] = f"{row.step:,} / {row.steps:,}"
-        text = " · ".join(parts)
-    if cell_len(text) + LEAST_BAR + 2 > width and view is not None and view.eta is not None:
-        left, short = _time_left(view.eta), tr("{duration} left", duration=duration(view.eta))
-        parts = [short if part == left else part for part in parts]
-        text = " · ".join(parts)
-    while cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
-        parts.pop(1)
-        text = " · ".join(parts)
-    return _progress_bar(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
+def _progress_facts(row: RunRow, view: RunView | None) -> list[list[str]]:
+    """How far a run is, in full, and in shorter forms for less room."""
+    share, step, facts = f"{row.share:.0%}", step_text(row.step, row.steps), list[str]()
+    if view is None or not row.live:
+        return [[share, step]]
+    if view.newest is not None and view.newest.tokens_per_second:
+        facts.append(speed_text(view.newest.tokens_per_second))
+    if row.slowest is not None and row.behind is not None and row.behind >= BEHIND:
+        facts.append(tr("rank {rank} is {seconds:.0f} ms behind", rank=row.slowest, seconds=1000 * row.behind))
+    short = f"{row.step:,} / {row.steps:,}"
+    if row.state != "running":
+        return [[share, step, *facts], [share, short, *facts]]
+    left, brief = (run_time_left_text(row.step, row.steps, view.eta, now) for now in (local_time(), None))
+    return [[share, step, *facts, left], [share, short, *facts, left], [share, short, *facts, brief]]
 
 
 def local_time() -> datetime:
@@ -204,14 +183,16 @@ def local_time() -> datetime:
     return datetime.now().astimezone()
 
 
-def _time_left(seconds: float) -> str:
-    """`2:10 left, done at 14:32`."""
-    left, done = tr("{duration} left", duration=duration(seconds)), done_at(seconds, local_time())
-    return tr("{left}, {done}", left=left, done=done) if done else left
+def _progress_line(share: float, style: str, forms: Sequence[list[str]], width: int) -> Content:
+    """A progress bar, and at its right the first form that fits; of the last one, what fits besides the share."""
 
+    def fits(facts: list[str]) -> bool:
+        return cell_len(DOT.join(facts)) + LEAST_BAR + 2 <= width
 
-def _progress_bar(share: float, text: str, style: str, width: int) -> Content:
-    """A progress bar with words at its right."""
+    facts = next(filter(fits, forms), forms[-1])
+    while len(facts) > 1 and not fits(facts):
+        facts = [facts[0], *facts[2:]]
+    text = DOT.join(facts)
     room = max(LEAST_BAR, width - cell_len(text) - 2)
     colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(style, "$accent")
     return Content.assemble(*_bar_segments(share, room, colour), f"  {text}")
@@ -246,7 +227,7 @@ GAP, MARK = 2, "◆"
 LEAST_PICTURE = 7  # columns of a gauge beside its words
 ROOMY = 88  # least columns for all gauges in one row
 MACHINE = "cpu"  # a device whose memory is the machine's
-ABOUT = tr(
+ABOUT = Message(
     "learning rate: over the whole run; {mark} marks the current step\ngradient norm: over recent "
     "steps, before clipping\nprocess memory: on a CPU, everything the process holds, including "
     "PyTorch itself; Design estimates what the model and its activations add",
@@ -259,7 +240,7 @@ class Gauges(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="gauges")
-        self.tooltip = ABOUT
+        self.tooltip = tr(ABOUT)
         self._shown_run: tuple[RunRow, RunView] | None = None
         self._shown_key: object = None
 

@@ -10,13 +10,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from engine.base.clean import clean_line
-from engine.base.language import trn
+from engine.base.language import tr, trn
 from tui_transformer.lab.design.draft import format_value
 from tui_transformer.lab.formatting import duration, elide_middle, fit_to_width
 from tui_transformer.lab.records.badges import SIGNS, badge, explain, mark_if_seen
+from tui_transformer.lab.records.run_states import run_state
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.study_row import StudyRow
-from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
 StyledPart = tuple[str, str]  # text, style
 TRAIN_LOSS = "t"  # precedes a loss other than validation
@@ -30,7 +30,7 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[StyledPart]:
 
     The loss always stays, and a badge or a state is a word as long as the whole name fits, else a sign.
     """
-    state = STATES.get(row.state, UNKNOWN)
+    state = run_state(row.state)
     name = clean_line(row.name)
     if inside:
         name = name.removeprefix(f"{row.study.name}.")
@@ -41,7 +41,7 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[StyledPart]:
         score = score if row.scored else TRAIN_LOSS + score
     lead = f" {INDENT if inside else ''}{state.sign} "
     room = width - cell_len(lead) - 1 - (len(score) + 1 if score else 0)
-    share = f"{row.share:.0%}" if row.state == "running" else state.word
+    share = f"{row.share:.0%}" if row.state == "running" else tr(state.word)
     word, style = share, state.style
     if row.badges:
         unseen = [name for name in row.badges if name not in row.seen]
@@ -74,9 +74,9 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[StyledPart]
 
     Of one with workers on other machines, `▾ demo-study 5/12 3 workers 2:10`, where there is room.
     """
-    state = STATES.get(study.state, UNKNOWN)
+    state = run_state(study.state)
     left = study.eta if study.state in ("running", "starting") else None
-    word = duration(left) if left is not None else state.word or state.sign
+    word = duration(left) if left is not None else tr(state.word) or state.sign
     done = round(study.share * BAR) if study.share < 1 else BAR
     bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
     name, tail = clean_line(study.name), f" {study.finished}/{study.total}"

@@ -20,7 +20,8 @@ from tests.tui_transformer.lab.work.tiny import attempts, nothing_left, outcomes
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli.work import ablate
-from tui_transformer.cli.work.study_progress import StudyProgress, status_text
+from tui_transformer.cli.work.study_progress import StudyProgress
+from tui_transformer.lab.records.run_states import status_text
 from tui_transformer.lab.work import runner
 from tui_transformer.lab.work.arguments import StudyArgs, resumed_study
 from tui_transformer.lab.work.cells import ABSENT, SKIPPED, CellStatus, cell_folders, cell_statuses
