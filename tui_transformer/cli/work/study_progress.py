@@ -84,20 +84,23 @@ def start_text(status: CellStatus, verb: Verb) -> str:
 class CellLines(RunnerListener):
     """Reports when a cell begins or ends: as lines, or as a JSON object per cell."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
 
     def on_begin(self, cell: CellStatus, verb: Verb) -> None:
-        self.tell(cell, verb, tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb)))
+        self.tell(cell, verb, start_text(cell, verb))
 
     def on_end(self, cell: CellStatus) -> None:
-        self.tell(cell, "ended", tr("{name}: {state}", name=cell.cell.name, state=status_text(cell)))
+        self.tell(cell, "ended", status_text(cell))
 
     def tell(self, cell: CellStatus, event: str, text: str) -> None:
         if self.as_json:
             print_json({**cell_record(cell), "event": event})
         else:
-            print_info(text)
+            self.print(tr("{name}: {state}", name=cell.cell.name, state=text))
+
+    def print(self, line: str) -> None:
+        print_info(line)
 
 
 class ProgressLines(CellLines):
@@ -109,14 +112,8 @@ class ProgressLines(CellLines):
 
     def on_end(self, cell: CellStatus) -> None:
         self._board.update([cell])
-        said = tr(
-            "{name}: {state} ({finished} of {total} done)",
-            name=cell.cell.name,
-            state=status_text(cell),
-            finished=self._board.finished,
-            total=self._board.total,
-        )
-        self.tell(cell, "ended", said)
+        done = {"finished": self._board.finished, "total": self._board.total}
+        self.tell(cell, "ended", tr("{state} ({finished} of {total} done)", state=status_text(cell), **done))
 
     def on_poll(self, running: Sequence[CellStatus]) -> None:
         self._board.update(running)
@@ -157,21 +154,23 @@ def cell_record(status: CellStatus) -> dict[str, object]:
     }
 
 
-class ProgressBars(RunnerListener):
+class ProgressBars(CellLines):
     """A bar for the study and one per running cell; finished cells become lines above."""
 
     def __init__(self, board: StudyProgress, live: Live) -> None:
+        super().__init__()
         self._board, self._live = board, live
 
     def on_begin(self, cell: CellStatus, verb: Verb) -> None:
         if verb != "create":  # its bar shows that; a resumed or found cell gets a line
-            said = tr("{name}: {state}", name=cell.cell.name, state=start_text(cell, verb))
-            self._live.console.print(Text(clean_line(said)))
+            super().on_begin(cell, verb)
 
     def on_end(self, cell: CellStatus) -> None:
         self._board.update([cell])
-        said = tr("{name}: {state}", name=cell.cell.name, state=status_text(cell))
-        self._live.console.print(Text(clean_line(said)))
+        super().on_end(cell)
+
+    def print(self, line: str) -> None:
+        self._live.console.print(Text(clean_line(line)))
 
     def on_poll(self, running: Sequence[CellStatus]) -> None:
         self._board.update(running)

@@ -135,4 +135,4 @@ def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_
 
 class WorkerLines(CellLines):
     def on_takeover(self, cell: CellStatus) -> None:
-        self.tell(cell, "taken", tr("{name}: {state}", name=cell.cell.name, state=tr("taken over by another worker")))
+        self.tell(cell, "taken", tr("taken over by another worker"))
