@@ -9,7 +9,6 @@ from rich.cells import cell_len, set_cell_size
 from engine.base.clean import clean_line
 from engine.base.errors import InputError
 from engine.base.language import Message, tr
-from engine.runs.records import DataFacts, LeadBaseline
 
 DOT = " · "  # between facts
 BARS = "▁▂▃▄▅▆▇█"
@@ -132,35 +131,7 @@ def elide_middle(text: str, width: int) -> str:
     return set_cell_size(f"{head}…{tail}", width)
 
 
-def lead_baseline_text(lead: LeadBaseline) -> str:
-    return tr(
-        "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; "
-        "{copied:.1%} of the words in the reference summaries occur in the article",
-        one=lead.rouge_1,
-        two=lead.rouge_2,
-        longest=lead.rouge_l,
-        copied=lead.copied,
-    )
-
-
 WIDEST_CLASS = 14  # columns of a class's name in a confusion table
-
-
-def classification_baseline_lines(data: DataFacts) -> Iterator[str]:
-    """What others get right of the validation texts of a classification: one class always, word counts, the grammar."""
-    if data.majority is not None and data.majority.of:
-        yield tr("always “{answer}”: {share:.1%}", answer=clean_line(data.majority.answer), share=data.majority.share)
-    if data.bag_of_words is not None:
-        yield tr("naive Bayes on word counts: {share:.1%}", share=data.bag_of_words)
-    reader = data.best_reader
-    if reader is not None and reader.unordered is None:
-        yield tr("a reader who knows the grammar: {best:.1%}", best=reader.accuracy)
-    elif reader is not None:
-        yield tr(
-            "a reader who knows the grammar: {best:.1%}; one who cannot see the word order: {unordered:.1%}",
-            best=reader.accuracy,
-            unordered=reader.unordered,
-        )
 
 
 def confusion_lines(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Iterator[str]:

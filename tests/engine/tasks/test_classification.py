@@ -29,7 +29,7 @@ from engine.training.checkpoint import load_network
 from engine.training.self_check import self_check
 from engine.training.step import Stepper
 from tests import trained_runs
-from tui_transformer.lab.formatting import classification_baseline_lines
+from tui_transformer.lab.records.run_lines import classification_baseline_lines
 
 pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 

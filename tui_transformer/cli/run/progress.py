@@ -24,7 +24,7 @@ from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.formatting import DOT
 from tui_transformer.lab.records.pace import MOVING, Pace
 from tui_transformer.lab.records.run_lines import run_time_left_text, speed_text, step_text
-from tui_transformer.lab.records.run_states import phase_text
+from tui_transformer.lab.records.run_states import phase_text, run_state
 from tui_transformer.lab.records.run_view import attempt_start_step
 
 REFRESH = 0.25  # seconds between reads of the run directory
@@ -43,7 +43,7 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEF
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
-        why = tr(reader.status.reason) or tr("its process is gone")
+        why = tr(reader.status.reason) or tr(run_state("lost").reason)
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
         print_error(
             tr(

@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,25 +12,23 @@ from rich.text import Text
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
 from engine.base.errors import InputError, comma_separated, damage_description
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.runs.lineage import chain_text
 from engine.runs.reader import RunReader
-from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import is_terminal, print_json, stdout
 from tui_transformer.lab.analysis.chart_lines import curve_of
 from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart, usual_top
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.formatting import (
-    classification_baseline_lines,
     duration,
-    lead_baseline_text,
     si_number,
     sparkline,
 )
 from tui_transformer.lab.records.badges import findings
-from tui_transformer.lab.records.run_view import averaged_score_text
+from tui_transformer.lab.records.run_lines import average_lines, classification_baseline_lines, lead_baseline_text
+from tui_transformer.lab.records.run_view import probe_results
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
@@ -96,54 +94,43 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
-def _byte_scores(config: RunConfig, last: ValidationRecord) -> Iterator[str]:
-    """What can be compared with runs that have other tokens, where tokens are not characters."""
-    if last.bits_per_byte is not None and config.data.tokenizer != "characters":
-        words, unknown = last.word_perplexity, last.unknown
-        yield tr(
-            "  {bits:.4f} bits per byte{words}{unknown}",
-            bits=last.bits_per_byte,
-            words="" if words is None else tr(", perplexity {perplexity:.2f} per word", perplexity=words),
-            unknown="" if unknown is None else tr(", {share:.1%} of the tokens <unk>", share=unknown),
-        )
-
-
 def _scores(reader: RunReader) -> Text | None:
     summary, data, config = reader.summary, reader.data, reader.config
     last, best = summary.last, summary.best
     if last is None or best is None:
         return None
-    bits = last.bits_per_character
-    windows = ""
-    if not config.trains_on_rows:
-        windows = tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
+    scores, bits = vars(last), last.bits_per_character  # by name, as messages have them
+    windows = "" if config.trains_on_rows else tr(", context {context}, stride {stride}", **scores)
+    how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
         tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=tr(config.english_loss_unit)),
-        tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", perplexity=last.perplexity, accuracy=last.accuracy)
+        tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", **scores)
         if bits is None
         else tr(
-            "  perplexity {perplexity:.3f}, {bits:.3f} bits per character, accuracy {accuracy:.1%}",
-            perplexity=last.perplexity,
-            bits=bits,
-            accuracy=last.accuracy,
+            "  perplexity {perplexity:.3f}, {bits:.3f} bits per character, accuracy {accuracy:.1%}", bits=bits, **scores
         ),
-        *_byte_scores(config, last),
+    ]
+    if last.bits_per_byte is not None and config.data.tokenizer != "characters":
+        words, unknown = last.word_perplexity, last.unknown
+        line = tr(
+            "  {bits:.4f} bits per byte{words}{unknown}",
+            bits=last.bits_per_byte,
+            words="" if words is None else tr(", perplexity {perplexity:.2f} per word", perplexity=words),
+            unknown="" if unknown is None else tr(", {share:.1%} of the tokens <unk>", share=unknown),
+        )
+        lines.append(line)
+    lines += [
         tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
-        *(f"  {tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in summary.averages),
+        *(f"  {name} {text}" for name, text in average_lines(summary.averages, best.loss)),
     ]
     if "bleu" in config.task.scores:
-        how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
         lines += [
             tr(
                 "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: {translated:,} of "
                 "{sentences:,} sentences translated {how}",
-                bleu=last.bleu,
-                chrf=last.chrf,
-                exact_match=last.exact_match,
-                translated=last.translated,
-                sentences=last.sentences,
                 how=how,
+                **scores,
             ),
             f"  {clean_line(last.bleu_signature)}",
             *(
@@ -157,7 +144,6 @@ def _scores(reader: RunReader) -> Text | None:
             ),
         ]
     elif last.rouge_l is not None:
-        how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
         lines.append(
             tr(
                 "  ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}, {exact_match:.1%} exactly right, "
@@ -165,17 +151,14 @@ def _scores(reader: RunReader) -> Text | None:
                 one=last.rouge_1,
                 two=last.rouge_2,
                 longest=last.rouge_l,
-                exact_match=last.exact_match,
-                copied=last.copied,
-                translated=last.translated,
-                sentences=last.sentences,
                 how=how,
+                **scores,
             )
         )
         if data.lead is not None:
             lines.append(f"  {lead_baseline_text(data.lead)}")
     elif last.macro_f1 is not None:
-        lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
+        lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", **scores))
         lines += [f"  {words}" for words in classification_baseline_lines(data)]
     elif "exact_match" in config.task.scores:
         right = (
@@ -194,15 +177,9 @@ def _scores(reader: RunReader) -> Text | None:
             said += tr("; always answering “{answer}” would score {share:.1%}", answer=answer, share=always.share)
         lines.append(said)
     if last.excess is not None:
-        floor, *others = reader.data.floors
-        lines.append(
-            tr(
-                "  {excess:+.4f} above the {floor} ({amount})",
-                excess=last.excess,
-                floor=floor.description,
-                amount=floor.loss_text,
-            )
-        )
+        floor, *others = data.floors
+        known = {"floor": floor.description, "amount": floor.loss_text}
+        lines.append(tr("  {excess:+.4f} above the {floor} ({amount})", **scores, **known))
         lines += [f"  {other.description} {other.loss_text}" for other in others]
     if last.honest_loss is not None:
         lines.append(tr("  {loss:.4f} on answers that cannot be copied from the input", loss=last.honest_loss))
@@ -249,17 +226,17 @@ def _probes(reader: RunReader) -> RichTable | None:
     last = reader.summary.last
     if last is None or not last.probes:
         return None
-    described = {probe.name: probe for probe in reader.data.probes}
     grid = RichTable(box=None, pad_edge=False, header_style="bold")
     grid.add_column(tr("probe"), no_wrap=True)
     for column in (tr("right"), tr("places"), tr("chance"), tr("shortcut")):
         grid.add_column(column, justify="right", no_wrap=True)
     grid.add_column(tr("what must be remembered"))
-    for name, score in last.probes.items():
-        probe = described.get(name, ProbeFacts(name=name))
+    for probe in probe_results(last, reader.data):
         levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
-        places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(tr(probe.description)))
+        places = f"{last.probe_places[probe.name]:,}" if probe.name in last.probe_places else ""
+        grid.add_row(
+            Text(clean_line(probe.name)), f"{probe.accuracy:.0%}", places, *levels, Text(tr(probe.description))
+        )
     if last.probes_recorded > len(last.probes):
         grid.add_row(tr("and {n:,} more", n=last.probes_recorded - len(last.probes)), "", "", "", "", tr("not shown"))
     return grid
@@ -288,10 +265,10 @@ def _sample(reader: RunReader) -> Text | None:
 
 
 PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
-    (tr("the scores"), tr("summary.json or data.json"), _scores),
-    (tr("the verdicts"), tr("summary.json or data.json"), _verdicts),
-    (tr("the probes"), tr("summary.json or data.json"), _probes),
-    (tr("the sample"), "samples.jsonl", _sample),
+    (Message("the scores"), Message("summary.json or data.json"), _scores),
+    (Message("the verdicts"), Message("summary.json or data.json"), _verdicts),
+    (Message("the probes"), Message("summary.json or data.json"), _probes),
+    (Message("the sample"), "samples.jsonl", _sample),
 )
 
 

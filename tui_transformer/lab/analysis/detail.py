@@ -56,12 +56,12 @@ from tui_transformer.lab.analysis.verdict import (
     expectations,
     verdict,
 )
-from tui_transformer.lab.formatting import confusion_lines, fit_to_width, lead_baseline_text
+from tui_transformer.lab.formatting import confusion_lines, fit_to_width
 from tui_transformer.lab.records.badges import badge, mark_if_seen
-from tui_transformer.lab.records.run_view import averaged_score_text
+from tui_transformer.lab.records.run_lines import average_lines, lead_baseline_text
 
 UNSET = "–"
-NO_BASELINE = tr("No baseline is set; press p to set one.")
+NO_BASELINE = Message("No baseline is set; press p to set one.")
 GAP = 2  # spaces between two columns
 STATE = 10  # columns
 Rows = list[list[str]]
@@ -107,7 +107,7 @@ def detail(entry: RunEntry, baseline: RunEntry | None) -> Blocks:
     values = (LAST, *MEASURED_COLUMNS, *(score_column(name) for name in entry.scores), *ABOUT_COLUMNS)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
     scores = [_line(_head(column, entry), column.screen_text(entry, None)) for column in shown]
-    scores += [_line(tr(name), averaged_score_text(loss, entry.best)) for name, loss in entry.averages]
+    scores += [_line(*line) for line in average_lines(entry.averages, entry.best)]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
     probes = (_line(tr(probe_display_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())
     return _non_empty_blocks(
@@ -150,7 +150,7 @@ def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool 
 
 def _baseline_lines(entry: RunEntry, baseline: RunEntry | None) -> Iterator[DetailLine]:
     if baseline is None:
-        yield DetailLine("", NO_BASELINE)
+        yield DetailLine("", tr(NO_BASELINE))
         return
     if baseline.path == entry.path:
         yield DetailLine("", tr("This run is the baseline."))
@@ -193,7 +193,7 @@ def variant_detail(standing: VariantResult) -> Blocks:
     """Return a variant's detail, most important first."""
     group, baseline = standing.group, standing.family.baseline
     others = (*probe_measures(standing.runs), *score_measures(standing.runs))
-    judged = [DetailLine("", NO_BASELINE)]
+    judged = [DetailLine("", tr(NO_BASELINE))]
     if baseline is not None:
         kind = "warn" if standing.why_incomparable else "plain"
         sentence = _line(tr("verdict"), tr(verdict_sentence(standing)), kind)

@@ -15,9 +15,9 @@ from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import redefined_fields
 from engine.runs.records import MAX_COUNT, DataFacts, LeadBaseline, MajorityFacts, Origin, StudyPlace, ValidationRecord
-from tui_transformer.lab.formatting import classification_baseline_lines
 from tui_transformer.lab.records.badges import acknowledged_badges
 from tui_transformer.lab.records.run_files import RunFiles
+from tui_transformer.lab.records.run_lines import classification_baseline_lines
 
 DAMAGED = Message("damaged")
 ENDED_EARLY = (Message("stopped"), Message("interrupted"), Message("failed"), Message("lost"))

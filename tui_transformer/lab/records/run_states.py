@@ -13,6 +13,7 @@ class RunState(NamedTuple):
     style: str  # `good` or `bad`, or what is not over yet: `live`, `paused`, `queued`; else `ended`
     word: str = ""  # for little room; "" if views have something better to show there, such as a score
     sentence: str = Message("{state} at {where}")  # how a study's cell stands
+    reason: str = ""  # of a run that does not give one
 
 
 STATES = {
@@ -24,9 +25,13 @@ STATES = {
     "queued": RunState("◌", "queued", Message("queued"), Message("waiting to start")),
     "finished": RunState("✓", "good", "", Message("finished{loss}")),
     "stopped": RunState("■", "ended", Message("stopped"), Message("stopped at {where}")),
-    "interrupted": RunState("■", "ended", Message("interrupted"), Message("interrupted at {where}")),
-    "failed": RunState("✗", "bad", Message("failed"), Message("failed at step {step:,}")),
-    "lost": RunState("!", "bad", Message("lost"), Message("process disappeared at {where}")),
+    "interrupted": RunState(
+        "■", "ended", Message("interrupted"), Message("interrupted at {where}"), Message("the run was interrupted")
+    ),
+    "failed": RunState("✗", "bad", Message("failed"), Message("failed at step {step:,}"), Message("the run failed")),
+    "lost": RunState(
+        "!", "bad", Message("lost"), Message("process disappeared at {where}"), Message("its process is gone")
+    ),
     "damaged": RunState("!", "bad", Message("damaged")),
     "no run": RunState("=", "ended", Message("no run")),
     SKIPPED: RunState("■", "ended", Message("skipped"), Message("skipped")),
@@ -35,7 +40,7 @@ STATES = {
 
 
 def run_state(state: str) -> RunState:
-    """Return a state's row; one of a later version is shown by its name."""
+    """Return the row of a state; question marks for one of a later version."""
     return STATES.get(state, RunState("?", "ended", "?"))
 
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from pydantic import SkipValidation
 
 from engine.base.errors import InputError
-from engine.base.language import tr
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.config.schemes import learning_rate
@@ -73,6 +72,7 @@ class ProbeResult:
     chance: float | None  # the same for guessing; None if unknown
     description: str  # what must be remembered
     places: int = 0  # number of places tested; 0 if unknown
+    shortcut: float | None = None  # that of the best rule that never looks back; None if unknown
 
     @property
     def beats_chance(self) -> bool:
@@ -174,18 +174,6 @@ class RunView:
     problems: tuple[str, ...] = ()  # files that are damaged
 
 
-def averaged_score_text(loss: float, best: float | None) -> str:
-    """The score of averaged weights beside the best: `1.2345, 0.0123 lower than best`."""
-    if best is None:
-        return f"{loss:.4f}"
-    by = round(loss - best, 4)
-    if by == 0:
-        return tr("{loss:.4f}, equal to best", loss=loss)
-    if by < 0:
-        return tr("{loss:.4f}, {by:.4f} lower than best", loss=loss, by=-by)
-    return tr("{loss:.4f}, {by:.4f} higher than best", loss=loss, by=by)
-
-
 class RunFollower:
     def __init__(self, path: Path) -> None:
         self._path, self._reader = path, RunReader(path)
@@ -242,7 +230,7 @@ class RunFollower:
             origin=self._cached("origin", "run.json", lambda path: Run.read(read_json(path)).origin, None),
             memory_total=attempts[-1].memory_bytes if attempts else None,
             findings=self._cached("findings", "checks.json", lambda path: findings(self._reader.verdicts), ()),
-            probes=_probes(last, data),
+            probes=probe_results(last, data) if last is not None else (),
             samples=self._cached(
                 "samples", "samples.jsonl", lambda path: tuple(newest_records(path, Sample, *SAMPLES)[::-1]), ()
             ),
@@ -290,12 +278,13 @@ class RunFollower:
         return RequestedSettings(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
 
 
-def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[ProbeResult, ...]:
-    if last is None:
-        return ()
+def probe_results(last: ValidationRecord, data: DataFacts) -> tuple[ProbeResult, ...]:
     known = {probe.name: probe for probe in data.probes}
     about = [(name, rate, known.get(name) or ProbeFacts(name=name)) for name, rate in last.probes.items()]
-    return tuple(ProbeResult(n, rate, of.chance, of.description, last.probe_places.get(n, 0)) for n, rate, of in about)
+    return tuple(
+        ProbeResult(name, rate, of.chance, of.description, last.probe_places.get(name, 0), of.shortcut)
+        for name, rate, of in about
+    )
 
 
 def _events(path: Path) -> tuple[Event, ...]:

@@ -10,7 +10,9 @@ from engine.base.errors import comma_separated
 from engine.base.language import Message, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import DOT, duration, rough_duration
-from tui_transformer.lab.records.run_view import RunRow, RunView, averaged_score_text
+from tui_transformer.lab.records.run_lines import average_lines
+from tui_transformer.lab.records.run_states import run_state
+from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.seen import why_cannot_be_acknowledged
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
@@ -19,7 +21,7 @@ VIEWS = ("tab", "smooth", "ghost")  # what is shown of a run, but not of a study
 LONGER = Message(
     "To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run."
 )
-ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
+ENDED = {"stopped": "dim", "interrupted": "warning", "failed": "error", "lost": "error"}  # resumable; style of a notice
 
 
 class Notice(NamedTuple):
@@ -64,18 +66,13 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
                 return Notice(row.reason)
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above_floor_text(view, best.loss)] if view.floors else []
-            parts += [f"{tr(name)} {averaged_score_text(loss, best.loss)}" for name, loss in view.averages]
+            parts += map(" ".join, average_lines(view.averages, best.loss))
             if view.seconds is not None:
                 parts.append(tr("{duration} of training", duration=duration(view.seconds)))
             return Notice(DOT.join([*parts, row.reason] if row.reason else parts))
-        case "stopped":
-            return Notice(then(row.reason, resumes))
-        case "interrupted":
-            return Notice(then(row.reason or tr("the run was interrupted"), resumes), "warning")
-        case "failed":
-            return Notice(then(row.reason or tr("the run failed"), resumes), "error")
-        case "lost":
-            return Notice(then(tr("its process is gone"), resumes), "error")
+        case "stopped" | "interrupted" | "failed" | "lost":
+            why = row.reason if row.state != "lost" else ""
+            return Notice(then(why or tr(run_state(row.state).reason), resumes), ENDED[row.state])
         case "damaged":
             return Notice(tr("status.json is missing or damaged; showing what could be recovered"))
     return Notice(row.reason)
