@@ -24,8 +24,11 @@ from tui_transformer.lab.records.run_files import RunFiles
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.seen import parse_warning_names
 
-FROM = tr("from")
-HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
+FROM = Message("from")
+HEAD = (
+    *(Message("run"), Message("state"), Message("step"), Message("loss")),
+    *(Message("perplexity"), Message("preset"), FROM, Message("checks")),
+)
 BLOCK = 200  # lines that are aligned together: the first are printed before the last runs are read
 POLL_INTERVAL = 0.2  # seconds between polls
 
@@ -35,7 +38,7 @@ POLL_INTERVAL = 0.2  # seconds between polls
 def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     """List runs with their state, score and any problems."""
     some_started_from_others, listed = rows_oldest_first(runs_dir)
-    widths, paused, head = list[int](), list[RunRow](), [HEAD]
+    widths, paused, head = list[int](), list[RunRow](), [tuple(map(tr, HEAD))]
     while block := list(islice(listed, BLOCK)):
         described = [_described(row) for row in block]
         paused += [row for row in block if row.state == "paused" and row.reason]
