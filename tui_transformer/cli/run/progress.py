@@ -23,7 +23,7 @@ from tui_transformer.cli.output import ExitCode, is_terminal, print_error, print
 from tui_transformer.cli.run.summary import print_summary
 from tui_transformer.lab.formatting import DOT
 from tui_transformer.lab.records.pace import MOVING, Pace
-from tui_transformer.lab.records.run_lines import run_time_left_text, speed_text, step_text
+from tui_transformer.lab.records.run_lines import losses_text, run_time_left_text, speed_text, step_text
 from tui_transformer.lab.records.run_states import phase_text, run_state
 from tui_transformer.lab.records.run_view import attempt_start_step
 
@@ -100,24 +100,6 @@ class RunProgress:
     def time_left(self) -> str:
         return run_time_left_text(self.step, self.steps, self.eta)
 
-    def losses(self) -> str:
-        """Return the losses so far, nats per character or token."""
-        parts = []
-        for said, record in ((tr("train {loss}"), self.train), (tr("validation {loss}"), self.validation)):
-            if record is not None:
-                parts.append(said.format(loss=tr("not a number") if record.loss is None else f"{record.loss:.3f}"))
-        if self.floor is not None:
-            said = tr("reachable floor {nats:.3f}") if self.floor.context else tr("floor {nats:.3f}")
-            parts.append(said.format(nats=self.floor.known_nats_per_char))
-        if self.validation is not None and self.validation.macro_f1 is not None:
-            parts.append(tr("accuracy {accuracy:.1%}", accuracy=self.validation.accuracy))
-        if self.validation is not None and self.validation.exact_match is not None:
-            parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
-        return tr("loss {parts}", parts=DOT.join(parts)) if parts else tr("no loss yet")
-
-    def speed(self) -> str:
-        return speed_text(self.train.tokens_per_second if self.train is not None else None)
-
 
 def follow(
     reader: RunReader, alive: Callable[[], bool], *, as_json: bool, status: Callable[[], Status] | None = None
@@ -180,8 +162,8 @@ def follow(
                     name=snapshot.name,
                     step=snapshot.step,
                     steps=snapshot.steps,
-                    losses=snapshot.losses(),
-                    speed=snapshot.speed(),
+                    losses=losses_text(snapshot.train, snapshot.validation, snapshot.floor),
+                    speed=speed_text(snapshot.train),
                     left=snapshot.time_left,
                 )
             )
@@ -198,6 +180,7 @@ def _panel(snapshot: RunProgress) -> Group:
         ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
         Text(DOT.join((f"{share:4.0%}", step_text(snapshot.step, snapshot.steps), snapshot.time_left))),
     )
-    speed = [snapshot.speed()] if snapshot.train is not None else []
-    below = Text("  " + DOT.join((snapshot.losses(), *speed, phase_text(snapshot.phase))), style="dim", no_wrap=True)
+    losses = losses_text(snapshot.train, snapshot.validation, snapshot.floor)
+    facts = filter(None, (losses, speed_text(snapshot.train), phase_text(snapshot.phase)))
+    below = Text("  " + DOT.join(facts), style="dim", no_wrap=True)
     return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))

@@ -1,4 +1,4 @@
-"""A run's results on stdout: chart, verdicts, probes, a sample, and what to type next."""
+"""A run's results on stdout: chart, scores, verdicts, probes, a sample, and what to type next."""
 
 import sys
 from collections import deque
@@ -11,23 +11,17 @@ from rich.text import Text
 
 from engine.base.clean import clean_line
 from engine.base.command_line import command_line
-from engine.base.errors import InputError, comma_separated, damage_description
-from engine.base.language import Message, tr, trn
+from engine.base.errors import InputError, damage_description
+from engine.base.language import Message, tr
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
-from engine.runs.lineage import chain_text
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import is_terminal, print_json, stdout
 from tui_transformer.lab.analysis.chart_lines import curve_of
 from tui_transformer.lab.analysis.charts.canvas import ChartLine, line_chart, usual_top
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.formatting import (
-    duration,
-    si_number,
-    sparkline,
-)
 from tui_transformer.lab.records.badges import findings
-from tui_transformer.lab.records.run_lines import average_lines, classification_baseline_lines, lead_baseline_text
+from tui_transformer.lab.records.run_lines import score_lines
 from tui_transformer.lab.records.run_view import probe_results
 
 Part = Text | RichTable
@@ -94,123 +88,8 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
-def _scores(reader: RunReader) -> Text | None:
-    summary, data, config = reader.summary, reader.data, reader.config
-    last, best = summary.last, summary.best
-    if last is None or best is None:
-        return None
-    scores, bits = vars(last), last.bits_per_character  # by name, as messages have them
-    windows = "" if config.trains_on_rows else tr(", context {context}, stride {stride}", **scores)
-    how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
-    newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
-    lines = [
-        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=tr(config.english_loss_unit)),
-        tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", **scores)
-        if bits is None
-        else tr(
-            "  perplexity {perplexity:.3f}, {bits:.3f} bits per character, accuracy {accuracy:.1%}", bits=bits, **scores
-        ),
-    ]
-    if last.bits_per_byte is not None and config.data.tokenizer != "characters":
-        words, unknown = last.word_perplexity, last.unknown
-        line = tr(
-            "  {bits:.4f} bits per byte{words}{unknown}",
-            bits=last.bits_per_byte,
-            words="" if words is None else tr(", perplexity {perplexity:.2f} per word", perplexity=words),
-            unknown="" if unknown is None else tr(", {share:.1%} of the tokens <unk>", share=unknown),
-        )
-        lines.append(line)
-    lines += [
-        tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
-        *(f"  {name} {text}" for name, text in average_lines(summary.averages, best.loss)),
-    ]
-    if "bleu" in config.task.scores:
-        lines += [
-            tr(
-                "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: {translated:,} of "
-                "{sentences:,} sentences translated {how}",
-                how=how,
-                **scores,
-            ),
-            f"  {clean_line(last.bleu_signature)}",
-            *(
-                tr(
-                    "  to {language}: BLEU {bleu:.2f}, {exact:.1%} exactly right",
-                    language=language,
-                    bleu=bleu,
-                    exact=exact,
-                )
-                for language, bleu, exact in last.bleu_and_exact_by_target
-            ),
-        ]
-    elif last.rouge_l is not None:
-        lines.append(
-            tr(
-                "  ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}, {exact_match:.1%} exactly right, "
-                "{copied:.1%} of the words copied: {translated:,} of {sentences:,} articles summarized {how}",
-                one=last.rouge_1,
-                two=last.rouge_2,
-                longest=last.rouge_l,
-                how=how,
-                **scores,
-            )
-        )
-        if data.lead is not None:
-            lines.append(f"  {lead_baseline_text(data.lead)}")
-    elif last.macro_f1 is not None:
-        lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", **scores))
-        lines += [f"  {words}" for words in classification_baseline_lines(data)]
-    elif "exact_match" in config.task.scores:
-        right = (
-            tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)
-            if config.task.row_name == "questions"
-            else ""
-        )
-        said = tr(
-            "  exact match {exact_match:.1%} at step {step:,}{right}",
-            exact_match=best.exact_match,
-            step=best.step,
-            right=right,
-        )
-        if (always := data.majority) is not None and always.of:
-            answer = clean_line(always.answer)
-            said += tr("; always answering “{answer}” would score {share:.1%}", answer=answer, share=always.share)
-        lines.append(said)
-    if last.excess is not None:
-        floor, *others = data.floors
-        known = {"floor": floor.description, "amount": floor.loss_text}
-        lines.append(tr("  {excess:+.4f} above the {floor} ({amount})", **scores, **known))
-        lines += [f"  {other.description} {other.loss_text}" for other in others]
-    if last.honest_loss is not None:
-        lines.append(tr("  {loss:.4f} on answers that cannot be copied from the input", loss=last.honest_loss))
-    profile = [value for value in last.profile if value is not None]
-    if len(profile) > 1:
-        lines.append(
-            tr(
-                "  loss by position in the window {sparkline} {first:.2f} → {last:.2f}",
-                sparkline=sparkline(profile),
-                first=profile[0],
-                last=profile[-1],
-            )
-        )
-    counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
-    counts = comma_separated(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    if data.classes and data.unigram is not None:
-        lines.append(tr("  class frequencies alone would score: {loss:.3f}", loss=data.unigram))
-    else:
-        lines.append(tr("  token counts alone would score: {counts}", counts=counts))
-    if last.nanogpt_loss is not None:
-        lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))
-    if summary.step is None or summary.tokens is None or summary.seconds is None:
-        raise TypeError
-    steps, tokens = trn("{n:,} step", "{n:,} steps", summary.step), si_number(summary.tokens)
-    took = duration(summary.seconds)
-    lines.append(tr("  {steps}, {tokens} tokens, {duration} of training", steps=steps, tokens=tokens, duration=took))
-    origin = reader.run.origin
-    if origin is not None:
-        chain = chain_text(origin, clean_line(reader.name))
-        lines.append(tr("  {lineage}: from {origin}", lineage=chain, origin=origin.label))
-    return Text("\n".join(lines))
+def _scores(reader: RunReader) -> Text:
+    return Text("\n".join(score_lines(reader)))
 
 
 def _verdicts(reader: RunReader) -> Text | None:
@@ -250,10 +129,9 @@ def _sample(reader: RunReader) -> Text | None:
     if last.translations:
         text = Text(tr("held-out {rows} at step {step:,}:", rows=tr(task.row_name) or tr("texts"), step=last.step))
         for row in last.translations:
-            source, reference, written = map(clean_line, (row.source, row.reference, row.text))
-            text.append(f"\n{source}", "bold").append(f"\n→ {written}")
-            if reference and reference.strip() != written.strip():
-                text.append(f"\n= {reference}", "dim")
+            text.append(f"\n{clean_line(row.source)}", "bold").append(f"\n→ {clean_line(row.text)}")
+            if row.reference and not row.right:
+                text.append(f"\n= {clean_line(row.reference)}", "dim")
         return text
     title = tr("sample at step {step:,}, temperature {temperature}:", step=last.step, temperature=last.temperature)
     text = Text(title + "\n")

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from engine.base.errors import comma_separated
 from engine.base.language import Message, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
-from tui_transformer.lab.formatting import DOT, duration, rough_duration
-from tui_transformer.lab.records.run_lines import average_lines
+from tui_transformer.lab.formatting import DOT, rough_duration
+from tui_transformer.lab.records.run_lines import result_text, validation_text
 from tui_transformer.lab.records.run_states import run_state
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.seen import why_cannot_be_acknowledged
@@ -54,47 +54,24 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
-            return Notice(row.reason, "warning") if row.reason else Notice(_validation_progress_text(view))
+            return (
+                Notice(row.reason, "warning")
+                if row.reason
+                else Notice(validation_text(view) if view is not None else "")
+            )
         case "handing-over":
             return Notice(tr("moving to the background…"))
         case "paused":  # on a full disk it continues by itself
             full = row.phase == WAITING_FOR_SPACE
             return Notice(row.reason if full else then(row.reason, tr("press space to continue")), "warning")
         case "finished":
-            best = view.best if view is not None else None
-            if view is None or best is None or best.loss is None:
-                return Notice(row.reason)
-            parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
-            parts += [_above_floor_text(view, best.loss)] if view.floors else []
-            parts += map(" ".join, average_lines(view.averages, best.loss))
-            if view.seconds is not None:
-                parts.append(tr("{duration} of training", duration=duration(view.seconds)))
-            return Notice(DOT.join([*parts, row.reason] if row.reason else parts))
+            return Notice(DOT.join(filter(None, (result_text(view) if view is not None else "", row.reason))))
         case "stopped" | "interrupted" | "failed" | "lost":
             why = row.reason if row.state != "lost" else ""
             return Notice(then(why or tr(run_state(row.state).reason), resumes), ENDED[row.state])
         case "damaged":
             return Notice(tr("status.json is missing or damaged; showing what could be recovered"))
     return Notice(row.reason)
-
-
-def _above_floor_text(view: RunView, loss: float) -> str:
-    return tr("{loss:.3f} above the floor", loss=loss - view.floors[0].known_nats_per_char) if view.floors else ""
-
-
-def _validation_progress_text(view: RunView | None) -> str:
-    """Whether it still improves, and how far it is from the best possible loss."""
-    best, last = (view.best, view.last) if view is not None else (None, None)
-    if view is None or best is None or last is None or best.loss is None or last.loss is None:
-        return ""
-    before = view.validation[-2].loss if len(view.validation) > 1 else None
-    better = tr("best {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)
-    if best.step == last.step:
-        better = tr("best so far")
-        if before is not None and before > last.loss:
-            better = tr("best so far, down {by:.2g}", by=before - last.loss)
-    now = tr("validation {loss:.4g} at step {step:,}", loss=last.loss, step=last.step or 0)
-    return DOT.join(filter(None, (now, _above_floor_text(view, last.loss), better)))
 
 
 def next_steps_text(row: RunRow, width: int) -> str:

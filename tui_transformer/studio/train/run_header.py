@@ -167,8 +167,8 @@ def _progress_facts(row: RunRow, view: RunView | None) -> list[list[str]]:
     share, step, facts = f"{row.share:.0%}", step_text(row.step, row.steps), list[str]()
     if view is None or not row.live:
         return [[share, step]]
-    if view.newest is not None and view.newest.tokens_per_second:
-        facts.append(speed_text(view.newest.tokens_per_second))
+    if speed := speed_text(view.newest):
+        facts.append(speed)
     if row.slowest is not None and row.behind is not None and row.behind >= BEHIND:
         facts.append(tr("rank {rank} is {seconds:.0f} ms behind", rank=row.slowest, seconds=1000 * row.behind))
     short = f"{row.step:,} / {row.steps:,}"
