@@ -1,8 +1,8 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
 Messages are the texts in `tr(…)`, `trn(…)`, `Message(…)` and the other calls in `KEYWORDS`, the sentences on settings
-in `Doc(…)`, the docstrings of commands, and the texts of a few TOML files. A message whose translation is missing has
-an empty `msgstr` in `messages.po`; write it there and run this again.
+in `Doc(…)`, the docstrings, options and examples of commands, and the texts of a few TOML files. A message whose
+translation is missing has an empty `msgstr` in `messages.po`; write it there and run this again.
 """
 
 import ast
@@ -69,9 +69,13 @@ def _messages() -> Iterator[Message]:
 def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
     """Yield the texts of calls, in the order of the file; a text that is no literal is one of another call."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
-    for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        texts = [list(_literals(part)) for part in call.args]
-        name, texts = ast.unparse(call.func), [found for found in texts if found]
+    nodes: list[ast.Call | ast.Constant] = [*calls, *command_help(tree)]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
+        if isinstance(node, ast.Constant):
+            yield from _literals(node)
+            continue
+        texts = [list(_literals(part)) for part in node.args]
+        name, texts = ast.unparse(node.func), [found for found in texts if found]
         if name == "context.headings":
             yield from ("heading" + CONTEXT_END + text for found in texts for text in found)
             continue
@@ -83,6 +87,17 @@ def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
             yield from texts[0]
         else:
             yield texts[0][0], texts[1][0]
+
+
+def command_help(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the help of options and the texts of examples, which are translated as a whole command is."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        parts: list[ast.expr] = []
+        if ast.unparse(call.func).startswith("typer."):
+            parts = [part.value for part in call.keywords if part.arg in ("help", "epilog")]
+        elif ast.unparse(call.func) == "examples":
+            parts = [text for part in call.args if isinstance(part, ast.Dict) for text in part.values]
+        yield from (part for part in parts if isinstance(part, ast.Constant))
 
 
 def _literals(node: ast.AST) -> Iterator[str]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.catalogue import KEYWORDS, ROOT, messages
+from tests.catalogue import KEYWORDS, ROOT, command_help, messages
 from tui_transformer.cli.show import bench
 from tui_transformer.cli.show.node import DONE, SCRIPT
 
@@ -110,8 +110,9 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     """The texts of a file that are in no call of the catalogue, nor only read; `{}` is a gap."""
     tree = ast.parse(path.read_bytes())
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    known = {*command_help(tree)}
     for node in ast.walk(tree):
-        text = _text(node)
+        text = _text(node) if node not in known else ""
         if text and PROSE.search(text) and not STYLES.match(text) and not _allowed(node, above):
             yield node.lineno, text
 
@@ -210,3 +211,41 @@ def test_no_word_in_a_translated_sentence_stays_english() -> None:
             if not text.startswith("--"):  # an option, typed as it is
                 found.add((path.relative_to(ROOT).as_posix(), text))
     assert found == GAPS, "fill the gaps of messages with messages, or say here why not"
+
+
+# Packages whose modules show texts, and what is still translated when one is imported, with the reason.
+LATE = ("tui_transformer/cli",)
+EARLY = {
+    "tui_transformer/cli/run/progress.py": "an example",
+    "tui_transformer/cli/run/summary.py": "names of its parts",
+}
+TRANSLATES = {"tr", "trn", "translate", "comma_separated", "join_and", "join_or"}
+
+
+def imported(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: all but the bodies of functions."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        parts: list[ast.AST] = [*node.decorator_list, node.args, *([node.returns] if node.returns else [])]
+    else:
+        yield node
+        parts = [] if isinstance(node, ast.Lambda) else [*ast.iter_child_nodes(node)]
+    for part in parts:
+        yield from imported(part)
+
+
+def test_no_text_is_translated_before_it_is_shown() -> None:
+    """A text that is translated when its module is imported would stay in the language of that moment."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in LATE
+        for path in (ROOT / folder).rglob("*.py")
+        for node in imported(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in TRANSLATES
+    }
+    assert found == {*EARLY}, "make it a Message, and call tr(…) where it is shown"
+
+
+def test_what_an_import_translates_is_found() -> None:
+    tree = ast.parse("@mark(a())\ndef f(x: b() = c()) -> d():\n  g()\nclass C:\n  y = e(lambda: g())\n  def h(s): g()")
+    names = {ast.unparse(node.func) for node in imported(tree) if isinstance(node, ast.Call)}
+    assert names == {"mark", *"abcde"}

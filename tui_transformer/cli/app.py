@@ -1,7 +1,6 @@
 """The command line: its options, the studio without a command, and the commands of `commands.all_commands`."""
 
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from typer.core import TyperGroup
 from engine.base.command_line import DEFAULT_RUNS_DIR, PROGRAM, command_line
 from engine.base.errors import InputError, write_error
 from engine.base.language import Message, tr
-from tui_transformer.cli.commands import CommandGroup, all_commands
+from tui_transformer.cli.commands import CommandGroup, all_commands, translate_help
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import is_terminal, print_answer, print_error, print_info
 from tui_transformer.cli.typer_private import install_completion
@@ -19,11 +18,11 @@ from tui_transformer.cli.typer_private import install_completion
 app = typer.Typer(
     name="tui-transformer",
     cls=CommandGroup,
-    help=tr(
+    help=(
         "Build a Transformer from its parts, train it in your terminal, "
         "and compare variants with results you can trust."
     ),
-    epilog=tr("Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, HUP)."),
+    epilog="Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, HUP).",
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -33,13 +32,13 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def studio(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", "-v", help=tr("Print the version."))] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version.")] = False,
     device: Device = "auto",
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
     json: Json = False,
     language: Annotated[
-        str, typer.Option(help=tr("en or zh; defaults to your locale."))
+        str, typer.Option(help="en or zh; defaults to your locale.")
     ] = "",  # taken before: see `languages`
 ) -> int:
     """Without a command: the studio."""
@@ -91,12 +90,12 @@ def _install_completion(context: Any, parameter: Any, shell: str | bool | None) 
     raise typer.Exit(0)
 
 
-@cache
 def program() -> TyperGroup:
-    """Return the whole command line as one object; commands are loaded on use."""
+    """Return the whole command line as one object, in the language in use; commands are loaded on use."""
     group: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]
     for parameter in group.params:
         if parameter.name == "install_completion":
             parameter.callback = _install_completion
+    translate_help(group)
     group.commands.update(all_commands())
     return group

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from inspect import cleandoc
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -79,6 +79,19 @@ def all_commands() -> "dict[str, LazyCommand]":
     return {one.name or "": one for _, one in sorted(found.items())}
 
 
+def translate_help(command: Command) -> None:
+    """Put a command's help, examples and parameters into the language in use."""
+    command.help = tr(command.help or "")
+    command.short_help = first_clause(command.help)
+    command.epilog = epilog(examples_of(command)) or tr(command.epilog or "")
+    annotations = getattr(command.callback, "__annotations__", {})
+    parameters: list[Any] = command.params
+    for parameter in parameters:
+        annotation = annotations.get(parameter.name)
+        given = getattr(annotation, "__metadata__", (parameter,))[0]  # typer keeps only the English of a message
+        parameter.help = tr(given.help or "")
+
+
 class LazyCommand(TyperCommand):
     """A command with only its name and help known; `load` imports its file."""
 
@@ -93,11 +106,9 @@ class LazyCommand(TyperCommand):
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command(self.name, hidden=self.hidden)(getattr(module, self._function))
         found = typer.main.get_command(app)
-        found.name, found.help, found.short_help = self.name, self.help, self.short_help
-        found.epilog = epilog(examples_of(found))
-        for command in found.commands.values() if isinstance(found, TyperGroup) else ():
-            command.help = tr(command.help or "")
-            command.short_help, command.epilog = first_clause(command.help), epilog(examples_of(command))
+        found.name, found.help = self.name, self.help
+        for command in (found, *getattr(found, "commands", {}).values()):
+            translate_help(command)
         return found
 
 

@@ -73,5 +73,5 @@ use_formatter(Formatter)
 
 def epilog(examples: Mapping[str, str]) -> str | None:
     """Return the text below a command's options: its examples, as they are typed."""
-    lines = [words for line, what in examples.items() for words in (f"  # {what}", f"  {PROGRAM} {line}")]
+    lines = [words for line, what in examples.items() for words in (f"  # {tr(what)}", f"  {PROGRAM} {line}")]
     return "\n".join(["\b", tr("Examples:"), *lines]) if lines else None

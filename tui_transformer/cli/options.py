@@ -92,38 +92,38 @@ def _runs_dir(context: typer.Context) -> Path:
 
 RunsDir = Annotated[
     Path,
-    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help=tr("The runs folder."), show_default=True, callback=_folder),
+    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="The runs folder.", show_default=True, callback=_folder),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help=tr("Folder to search first for named corpora and for texts that have moved.")),
+    typer.Option("--data-dir", help="Folder to search first for named corpora and for texts that have moved."),
 ]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names)
+    str | None, typer.Option("--preset", "-p", help="A preset; see `presets list`.", autocompletion=preset_names)
 ]
 On = Annotated[
     str | None,
-    typer.Option("--on", help=tr("Apply the preset's change to this base, e.g. demo."), autocompletion=preset_names),
+    typer.Option("--on", help="Apply the preset's change to this base, e.g. demo.", autocompletion=preset_names),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help=tr("A TOML file instead of a preset."))]
-Set = Annotated[list[str] | None, typer.Option("--set", "-s", help=tr("Change one setting: model.n_heads=2"))]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file instead of a preset.")]
+Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one setting: model.n_heads=2")]
 Corpus = Annotated[
-    str | None, typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names)
+    str | None, typer.Option("--corpus", help="A corpus name, or any UTF-8 text file.", autocompletion=corpus_names)
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", help=tr("When to stop: a time of day (03:50) or a duration (3h50m)."))
+    str | None, typer.Option("--until", help="When to stop: a time of day (03:50) or a duration (3h50m).")
 ]
-Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
-Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line to stdout.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Train in the background and return at once.")]
 Encoding = Annotated[
     str,
-    typer.Option("--encoding", help=tr("Encoding of your files, such as big5; auto: UTF-8, or by byte-order mark.")),
+    typer.Option("--encoding", help="Encoding of your files, such as big5; auto: UTF-8, or by byte-order mark."),
 ]
-Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
 RanksOption = Annotated[
-    int, typer.Option("--ranks", min=1, help=tr("Number of devices or processes on this machine to train with."))
+    int, typer.Option("--ranks", min=1, help="Number of devices or processes on this machine to train with.")
 ]
 SlurmOptions = Annotated[
-    str | None, typer.Option("--slurm", help=tr('Options for sbatch, e.g. "--partition=gpu --gres=gpu:1".'))
+    str | None, typer.Option("--slurm", help='Options for sbatch, e.g. "--partition=gpu --gres=gpu:1".')
 ]
-RunArgument = Annotated[str, typer.Argument(help=tr("A run's name or path, or `last`."), autocompletion=run_names)]
+RunArgument = Annotated[str, typer.Argument(help="A run's name or path, or `last`.", autocompletion=run_names)]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.tui_transformer.cli.in_chinese import ERRORS, STATES
 from tests.tui_transformer.loaded import loaded
+from tui_transformer.__main__ import main
 
 # What stays as it is: code, names, command lines, options, types; how arguments stand in a usage line.
 PLAIN = re.compile(r"`[^`]*`|'[^']*'|tui-transformer|^ {4}tui.*$|(?<!\w)--?[a-z][\w-]*|<[^>]*>|^用法.*$", re.MULTILINE)
@@ -36,6 +37,16 @@ def test_the_help_of_every_command_is_chinese(chinese) -> None:
     assert known <= chinese["helps"].keys() and len(chinese["helps"]) >= 33
     for command, text in chinese["helps"].items():
         assert CHINESE.search(text) and not english(text), (command, english(text))
+
+
+@pytest.mark.parametrize("words", [(), ("run",), ("data",), ("data", "list"), ("export",)], ids=" ".join)
+def test_the_language_may_change_after_the_commands_are_imported(capsys, words) -> None:
+    said = {}
+    for code in ("en", "zh", "en"):
+        assert main([*words, "--help", "--language", code]) == 0
+        assert said.setdefault(code, help_ := capsys.readouterr().out) == help_
+    assert CHINESE.search(said["zh"]) and not english(said["zh"])
+    assert not CHINESE.search(said["en"])
 
 
 def test_no_line_of_help_is_wider_than_a_terminal(chinese) -> None:

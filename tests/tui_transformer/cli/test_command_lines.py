@@ -60,6 +60,7 @@ def called(monkeypatch) -> list[dict[str, Any]]:
         seen.append(given)
         return 0
 
+    monkeypatch.setattr("tui_transformer.cli.app.program", loaded)
     for one in COMMANDS.values():
         monkeypatch.setattr(one, "callback", listen)
     return seen

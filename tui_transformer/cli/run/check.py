@@ -22,8 +22,8 @@ from tui_transformer.lab.formatting import duration, memory, si_number
 @command(130)
 @examples(
     {
-        "check --preset demo": tr("Look for leaks and estimate time and memory."),
-        "check --preset rope --on demo --set model.n_heads=8": tr("Check a change before you train it."),
+        "check --preset demo": "Look for leaks and estimate time and memory.",
+        "check --preset rope --on demo --set model.n_heads=8": "Check a change before you train it.",
     }
 )
 def check(
@@ -34,7 +34,7 @@ def check(
     corpus: Corpus = None,
     device: Device = "auto",
     json: Json = False,
-    progress: Annotated[bool, typer.Option("--progress", hidden=True, help=tr("Report progress on stderr."))] = False,
+    progress: Annotated[bool, typer.Option("--progress", hidden=True, help="Report progress on stderr.")] = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
     data_dir: DataDir = None,
 ) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.base.command_line import DEFAULT_RUNS_DIR
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.commands import RunCommand, send
 from engine.runs.reader import LIVE_STATES, LOST_AFTER, RunReader
 from tui_transformer.cli.commands import command, examples
@@ -16,36 +16,36 @@ ANSWER_TIMEOUT = 120.0  # seconds; a step or an evaluation batch of a large mode
 POLL_INTERVAL = 0.1  # seconds between polls
 # What is said of a run that is not training, by the command.
 TOO_LATE = {
-    RunCommand.PAUSE: tr("run '{name}': {state}; there is nothing to pause"),
-    RunCommand.CONTINUE: tr("run '{name}': {state}; there is nothing to continue"),
-    RunCommand.STOP: tr("run '{name}': {state}; there is nothing to stop"),
-    RunCommand.CHECKPOINT: tr("run '{name}': {state}; there is nothing to save"),
+    RunCommand.PAUSE: Message("run '{name}': {state}; there is nothing to pause"),
+    RunCommand.CONTINUE: Message("run '{name}': {state}; there is nothing to continue"),
+    RunCommand.STOP: Message("run '{name}': {state}; there is nothing to stop"),
+    RunCommand.CHECKPOINT: Message("run '{name}': {state}; there is nothing to save"),
 }
 
 
 @command(70)
-@examples({"pause demo": tr("Pause a run; `continue demo` ends the pause.")})
+@examples({"pause demo": "Pause a run; `continue demo` ends the pause."})
 def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Pause a run at its next step; its process stays alive."""
     return _send_and_wait(RunCommand.PAUSE, run, json, runs_dir)
 
 
 @command(80)
-@examples({"continue demo": tr("Continue a paused run.")})
+@examples({"continue demo": "Continue a paused run."})
 def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Continue a paused run."""
     return _send_and_wait(RunCommand.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
-@examples({"stop": tr("Stop the newest run; `resume` picks it up from there.")})
+@examples({"stop": "Stop the newest run; `resume` picks it up from there."})
 def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Stop a run at its next step, with a checkpoint to resume from."""
     return _send_and_wait(RunCommand.STOP, run, json, runs_dir)
 
 
 @command(100)
-@examples({"checkpoint demo": tr("Save a checkpoint now.")})
+@examples({"checkpoint demo": "Save a checkpoint now."})
 def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Save a checkpoint at the run's next step, without stopping it."""
     return _send_and_wait(RunCommand.CHECKPOINT, run, json, runs_dir)

@@ -28,54 +28,54 @@ SPLITS = ("train", "validation", "test")
 @command(140)
 @examples(
     {
-        "evaluate demo": tr("Score the best checkpoint on the validation split."),
-        "evaluate demo --text my-text.txt": tr("Score a text of your own."),
-        "evaluate phrasebook --beam 5 --sentences 10": tr("Score translations and show the ten best and ten worst."),
+        "evaluate demo": "Score the best checkpoint on the validation split.",
+        "evaluate demo --text my-text.txt": "Score a text of your own.",
+        "evaluate phrasebook --beam 5 --sentences 10": "Score translations and show the ten best and ten worst.",
     }
 )
 def evaluate(
     run: RunArgument = "last",
     split: Annotated[
-        str | None, typer.Option("--split", help=tr("validation, test or train; defaults to validation."))
+        str | None, typer.Option("--split", help="validation, test or train; defaults to validation.")
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option("--text", help=tr("Score a text of your own instead: FILE, or FILE:FIELD for a table.")),
+        typer.Option("--text", help="Score a text of your own instead: FILE, or FILE:FIELD for a table."),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--source", help=tr("Translate or summarize texts of your own, one per line, and score them.")),
+        typer.Option("--source", help="Translate or summarize texts of your own, one per line, and score them."),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", help=tr("Reference translations or summaries, one per line."))
+        str | None, typer.Option("--reference", help="Reference translations or summaries, one per line.")
     ] = None,
     csv: Annotated[
-        str | None, typer.Option("--csv", help=tr("Classify texts of your own: a CSV file with their classes."))
+        str | None, typer.Option("--csv", help="Classify texts of your own: a CSV file with their classes.")
     ] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's stride."))
+        int | None, typer.Option("--stride", help="Tokens between window starts; defaults to the run's stride.")
     ] = None,
     context: Annotated[
-        int | None, typer.Option("--context", min=1, help=tr("Tokens read at once; defaults to the training context."))
+        int | None, typer.Option("--context", min=1, help="Tokens read at once; defaults to the training context.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help=tr("Override a setting of the run, e.g. model.rope_scaling=yarn")),
+        typer.Option("--set", "-s", help="Override a setting of the run, e.g. model.rope_scaling=yarn"),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help=tr("Windows per batch; affects only speed."))
+        int | None, typer.Option("--batch-size", min=1, help="Windows per batch; affects only speed.")
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, max=1000, help=tr("Beam width for translation; defaults to the run's setting.")),
+        typer.Option("--beam", min=1, max=1000, help="Beam width for translation; defaults to the run's setting."),
     ] = None,
     sentences: Annotated[
         int,
-        typer.Option("--sentences", min=0, max=1000, help=tr("How many of the best and worst translations to show.")),
+        typer.Option("--sentences", min=0, max=1000, help="How many of the best and worst translations to show."),
     ] = 3,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", help=tr("Output file for the answers to questions, one per line."))
+        Path | None, typer.Option("--predictions", help="Output file for the answers to questions, one per line.")
     ] = None,
     encoding: Encoding = "auto",
     device: Device = "auto",

@@ -94,9 +94,9 @@ class Request:
 @command(10)
 @examples(
     {
-        "run --preset demo": tr("Train the demo in a minute or two."),
-        "run --preset shakespeare-cpu --corpus my-text.txt": tr("Train on your own text."),
-        "run --preset rope --on demo --seed 2 --detach": tr(
+        "run --preset demo": "Train the demo in a minute or two.",
+        "run --preset shakespeare-cpu --corpus my-text.txt": "Train on your own text.",
+        "run --preset rope --on demo --seed 2 --detach": (
             "Apply a change to the demo, with another seed, in the background."
         ),
     }
@@ -107,12 +107,10 @@ def run(
     on: On = None,
     set_: Set = None,
     corpus: Corpus = None,
-    seed: Annotated[int | None, typer.Option("--seed", help=tr("The run's seed."))] = None,
-    name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; defaults to the preset's."))] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The run's name; defaults to the preset's.")] = None,
     detach: Detach = False,
-    queue: Annotated[
-        bool, typer.Option("--queue", help=tr("Train when the device is free, and return at once."))
-    ] = False,
+    queue: Annotated[bool, typer.Option("--queue", help="Train when the device is free, and return at once.")] = False,
     ranks: RanksOption = 1,
     device: Device = "auto",
     json: Json = False,
@@ -186,7 +184,7 @@ def begin(
 
 
 @command(40)
-@examples({"resume": tr("Resume the newest run."), "resume demo --detach": tr("Resume a run in the background.")})
+@examples({"resume": "Resume the newest run.", "resume demo --detach": "Resume a run in the background."})
 def resume(
     run: RunArgument = "last",
     detach: Detach = False,

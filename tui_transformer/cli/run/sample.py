@@ -172,31 +172,31 @@ class SampleSession(Session):
 @command(110)
 @examples(
     {
-        "sample demo": tr("Type prompts and read what the model writes."),
-        "sample demo --prompt ROMEO: --n 3 --temperature 0.7": tr("Continue one prompt three times."),
-        "sample demo --vs no-pe-demo --prompt ROMEO:": tr("Let two models answer the same prompt."),
+        "sample demo": "Type prompts and read what the model writes.",
+        "sample demo --prompt ROMEO: --n 3 --temperature 0.7": "Continue one prompt three times.",
+        "sample demo --vs no-pe-demo --prompt ROMEO:": "Let two models answer the same prompt.",
     }
 )
 def sample(
     run: RunArgument = "last",
-    prompt: Annotated[str | None, typer.Option("--prompt", help=tr("Answer this prompt once, then exit."))] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this prompt once, then exit.")] = None,
     vs: Annotated[
-        str | None, typer.Option("--vs", help=tr("A second run: same prompt, same seed."), autocompletion=run_names)
+        str | None, typer.Option("--vs", help="A second run: same prompt, same seed.", autocompletion=run_names)
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("Number of answers to --prompt."))] = 1,
-    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help=tr("Tokens per answer."))] = 200,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="Number of answers to --prompt.")] = 1,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens per answer.")] = 200,
     temperature: Annotated[
-        float | None, typer.Option("--temperature", help=tr("0 always picks the most likely token."))
+        float | None, typer.Option("--temperature", help="0 always picks the most likely token.")
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", help=tr("Sample only from the k most likely tokens; 0 means all."))
+        int | None, typer.Option("--top-k", help="Sample only from the k most likely tokens; 0 means all.")
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option("--top-p", help=tr("Sample only from the most likely tokens, up to this total probability.")),
+        typer.Option("--top-p", help="Sample only from the most likely tokens, up to this total probability."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help=tr("The same seed gives the same answers."))] = 1,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answers.")] = 1,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

@@ -148,27 +148,27 @@ class TranslationSession(Session):
 @command(120)
 @examples(
     {
-        "translate phrasebook": tr("Type sentences to translate."),
-        "translate phrasebook --input sentences.txt --beam 5": tr("Translate a file with beam size 5."),
+        "translate phrasebook": "Type sentences to translate.",
+        "translate phrasebook --input sentences.txt --beam 5": "Translate a file with beam size 5.",
     }
 )
 def translate(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Option("--text", help=tr("Translate this text once, then exit."))] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help=tr("Translate each line of this file."))] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Translate this text once, then exit.")] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="Translate each line of this file.")] = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", help=tr("Beam width: hypotheses kept at each step; 1 is greedy."))
+        int | None, typer.Option("--beam", help="Beam width: hypotheses kept at each step; 1 is greedy.")
     ] = None,
-    nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations to show per sentence."))] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help="Translations to show per sentence.")] = None,
     alpha: Annotated[
         float | None,
-        typer.Option("--alpha", help=tr("Alpha of the length penalty; higher favours longer translations.")),
+        typer.Option("--alpha", help="Alpha of the length penalty; higher favours longer translations."),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help=tr("Language to translate into, if the run has several; the first is the default.")),
+        typer.Option("--to", help="Language to translate into, if the run has several; the first is the default."),
     ] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
     encoding: Encoding = "auto",
     device: Device = "auto",
     json: Json = False,

@@ -50,8 +50,8 @@ OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured onc
 @command(150)
 @examples(
     {
-        "bench": tr("Time the baseline on this machine."),
-        "bench --size demo --against installed": tr("Compare with the other installed libraries."),
+        "bench": "Time the baseline on this machine.",
+        "bench --size demo --against installed": "Compare with the other installed libraries.",
     }
 )
 def bench(
@@ -59,29 +59,25 @@ def bench(
         str,
         typer.Option(
             "--case",
-            help=tr("Any of training, trainer, evaluation, sampling, attention, studio, comma-separated; or memory."),
+            help="Any of training, trainer, evaluation, sampling, attention, studio, comma-separated; or memory.",
         ),
     ] = "",
     size: Annotated[
-        str, typer.Option("--size", help=tr("Presets to measure, comma-separated; with --case memory, also all."))
+        str, typer.Option("--size", help="Presets to measure, comma-separated; with --case memory, also all.")
     ] = "",
-    precision: Annotated[
-        str, typer.Option("--precision", help=tr("Any of fp32, fp32-fast, bf16, comma-separated."))
-    ] = "",
+    precision: Annotated[str, typer.Option("--precision", help="Any of fp32, fp32-fast, bf16, comma-separated.")] = "",
     against: Annotated[
         str,
         typer.Option(
             "--against",
-            help=tr("Any of transformers, x-transformers, torch, comma-separated; or installed, for all found."),
+            help="Any of transformers, x-transformers, torch, comma-separated; or installed, for all found.",
         ),
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Rounds per contender."))] = 5,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.01, max=600, help=tr("Minimum seconds per round."))
-    ] = 2.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Rounds per contender.")] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="Minimum seconds per round.")] = 2.0,
     device: Device = "auto",
     json: Json = False,
-    write: Annotated[Path | None, typer.Option("--write", help=tr("Markdown file to write the tables to."))] = None,
+    write: Annotated[Path | None, typer.Option("--write", help="Markdown file to write the tables to.")] = None,
 ) -> None:
     """Time training, evaluation, sampling and attention, alternating with other libraries.
 

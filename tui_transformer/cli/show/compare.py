@@ -48,48 +48,38 @@ LEAST_DRAWN, READABLE = 56, 110  # columns of a forest plot at least, and of a l
 @command(170)
 @examples(
     {
-        "compare demo no-pe-demo": tr("Compare runs; the first is the baseline."),
-        "compare attention": tr("Compare a study's variants over their seeds."),
-        'compare --filter "rope loss<1.3" --csv --out runs.csv': tr("Write the matching runs as CSV."),
+        "compare demo no-pe-demo": "Compare runs; the first is the baseline.",
+        "compare attention": "Compare a study's variants over their seeds.",
+        'compare --filter "rope loss<1.3" --csv --out runs.csv': "Write the matching runs as CSV.",
     }
 )
 def compare(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help=tr("Runs, or a study; defaults to all. The first run is the baseline."),
+            help="Runs, or a study; defaults to all. The first run is the baseline.",
             autocompletion=run_and_study_names,
         ),
     ] = None,
-    filter_: Annotated[
-        str, typer.Option("--filter", help=tr("For example: rope n_heads>=2 loss<1.3 -badge:LEAK"))
-    ] = "",
-    sort_by: Annotated[
-        str, typer.Option("--sort", help=tr("Sort by a column, e.g. loss; -loss reverses the order."))
-    ] = "",
+    filter_: Annotated[str, typer.Option("--filter", help="For example: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
+    sort_by: Annotated[str, typer.Option("--sort", help="Sort by a column, e.g. loss; -loss reverses the order.")] = "",
     baseline: Annotated[
-        str, typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names)
+        str, typer.Option("--baseline", help="The run or variant to compare against.", autocompletion=run_names)
     ] = "",
-    by: Annotated[str, typer.Option("--by", help=tr("run; or variant, to combine its seeds as a study does."))] = "",
+    by: Annotated[str, typer.Option("--by", help="run; or variant, to combine its seeds as a study does.")] = "",
     all_settings: Annotated[
-        bool, typer.Option("--all-settings", help=tr("Show every setting, not only those that differ."))
+        bool, typer.Option("--all-settings", help="Show every setting, not only those that differ.")
     ] = False,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help=tr("CSV, for a spreadsheet."))] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help=tr("A Markdown table, for a README."))] = False,
-    latex: Annotated[bool, typer.Option("--latex", help=tr("A LaTeX table for \\input."))] = False,
-    latex_document: Annotated[
-        bool, typer.Option("--latex-document", help=tr("A complete document for pdflatex."))
-    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV, for a spreadsheet.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table, for a README.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="A LaTeX table for \\input.")] = False,
+    latex_document: Annotated[bool, typer.Option("--latex-document", help="A complete document for pdflatex.")] = False,
     by_distance: Annotated[
         str,
-        typer.Option(
-            "--by-distance", metavar="PROBE", help=tr("Plot the accuracy of a probe, e.g. recall, by distance.")
-        ),
+        typer.Option("--by-distance", metavar="PROBE", help="Plot the accuracy of a probe, e.g. recall, by distance."),
     ] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("Output file; its extension sets the format."))
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Output file; its extension sets the format.")] = None,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
     """Compare runs side by side: what differs, how they score, and whether anything can be concluded."""

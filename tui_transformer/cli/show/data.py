@@ -32,12 +32,12 @@ LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
 # How a file's hash was checked, and what that proves.
 CHECKED = {
-    "known": tr("SHA-256 matches"),
-    "recorded": tr("SHA-256 unchanged since the first download"),
-    "first use": tr(
+    "known": Message("SHA-256 matches"),
+    "recorded": Message("SHA-256 unchanged since the first download"),
+    "first use": Message(
         "SHA-256 {short}…, with no known value to check it against; recorded beside the file, and checked from now on"
     ),
-    "unchecked": tr("SHA-256 {short}…, with no known value to check it against, and not recorded"),
+    "unchecked": Message("SHA-256 {short}…, with no known value to check it against, and not recorded"),
 }
 
 app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
@@ -45,7 +45,7 @@ app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(280)
-@examples({"data list": tr("List the named corpora.")})
+@examples({"data list": "List the named corpora."})
 def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> None:
     """The corpora to train on."""
     if context.invoked_subcommand is None:
@@ -53,7 +53,7 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 
 
 @app.command("list")
-@examples({"data list": tr("List the named corpora.")})
+@examples({"data list": "List the named corpora."})
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
@@ -74,16 +74,14 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
 @app.command()
 @examples(
     {
-        "data show playlets": tr("Show a built-in corpus."),
-        "data show phrasebook": tr("Show sentence pairs; your own file works too."),
+        "data show playlets": "Show a built-in corpus.",
+        "data show phrasebook": "Show sentence pairs; your own file works too.",
     }
 )
 def show(
     name: Annotated[
         str,
-        typer.Argument(
-            help=tr("A corpus name, a text file, or a path to sentence pairs."), autocompletion=corpus_names
-        ),
+        typer.Argument(help="A corpus name, a text file, or a path to sentence pairs.", autocompletion=corpus_names),
     ],
     encoding: Encoding = "auto",
     json: Json = False,
@@ -119,11 +117,9 @@ def show(
 
 
 @app.command()
-@examples({"data fetch tiny-shakespeare": tr("Download a corpus.")})
+@examples({"data fetch tiny-shakespeare": "Download a corpus."})
 def fetch(
-    name: Annotated[
-        str, typer.Argument(help=tr("A corpus name, or hf:OWNER/NAME@REVISION."), autocompletion=corpus_names)
-    ],
+    name: Annotated[str, typer.Argument(help="A corpus name, or hf:OWNER/NAME@REVISION.", autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -177,7 +173,7 @@ def fetch(
             files.append((path, sha256, checked))
     for path, sha256, checked in files:
         record = {"name": name, "path": str(path), "sha256": sha256, "checked": checked}
-        text = f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"
+        text = f"{name}: {path}, {tr(CHECKED[checked], short=sha256[:16])}"
         print_result(record, clean_line(text), as_json=json)
     if entry.licence and not json:
         print_info(tr("{name} may be used under {licence}", name=name, licence=entry.licence))

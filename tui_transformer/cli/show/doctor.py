@@ -28,24 +28,24 @@ from tui_transformer.lab.records.badges import badge
 @command(230)
 @examples(
     {
-        "doctor": tr("Check this machine."),
-        "doctor demo": tr("Check a run's files."),
-        "doctor --gpu": tr("Prove that training works on the GPU."),
+        "doctor": "Check this machine.",
+        "doctor demo": "Check a run's files.",
+        "doctor --gpu": "Prove that training works on the GPU.",
     }
 )
 def doctor(
     run: Annotated[
         str | None,
-        typer.Argument(help=tr("A run to check; without one, checks this machine."), autocompletion=run_names),
+        typer.Argument(help="A run to check; without one, checks this machine.", autocompletion=run_names),
     ] = None,
     gpu: Annotated[
-        bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU; takes up to ten minutes."))
+        bool, typer.Option("--gpu", help="Prove that training works on a GPU; takes up to ten minutes.")
     ] = False,
-    device: Annotated[str, typer.Option("--device", help=tr("With --gpu: auto, cpu, cuda, cuda:0 or mps."))] = "auto",
+    device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write; defaults to gpu-proof.json."))
+        Path | None, typer.Option("--out", "-o", help="With --gpu: the file to write; defaults to gpu-proof.json.")
     ] = None,
-    via: Annotated[str | None, typer.Option("--via", help=tr("slurm: check a node of the cluster."))] = None,
+    via: Annotated[str | None, typer.Option("--via", help="slurm: check a node of the cluster.")] = None,
     slurm: SlurmOptions = None,
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

@@ -15,6 +15,7 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names
 from tui_transformer.cli.output import print_answer, print_badges, print_info, print_json, show_progress
 from tui_transformer.lab.analysis.export import save
+from tui_transformer.lab.analysis.lists import join_choices
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
 
@@ -24,20 +25,22 @@ FOLDER = Path("exports")  # default folder for tools' files
 @command(250)
 @examples(
     {
-        "export demo no-pe-demo --to csv --out curves.csv": tr("Export the curves of two runs as CSV."),
-        "export demo --to huggingface --checkpoint last": tr("Export a model for Hugging Face."),
-        "export demo --to package": tr("Write a folder to hand in: source, data, results, report."),
+        "export demo no-pe-demo --to csv --out curves.csv": "Export the curves of two runs as CSV.",
+        "export demo --to huggingface --checkpoint last": "Export a model for Hugging Face.",
+        "export demo --to package": "Write a folder to hand in: source, data, results, report.",
     }
 )
 def export(
-    runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
-    to: Annotated[str, typer.Option("--to", help=f"{join_or(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
+    runs: Annotated[list[str], typer.Argument(help="Run names, paths, or `last`.", autocompletion=run_names)],
+    to: Annotated[str, typer.Option("--to", help=join_choices(FORMATS) + ".", autocompletion=lambda: list(FORMATS))],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=tr("Output folder; for {texts}, a file works too.", texts=join_or(TEXTS))),
+        typer.Option(
+            "--out", "-o", help=Message("Output folder; for {texts}, a file works too.", texts=join_choices(TEXTS))
+        ),
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))
+        str, typer.Option("--checkpoint", help="Which weights: best, last, average, ema, or a step.")
     ] = "best",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

@@ -24,7 +24,7 @@ app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(270)
-@examples({"presets show demo": tr("Show what a preset sets.")})
+@examples({"presets show demo": "Show what a preset sets."})
 def presets_(context: typer.Context, json: Json = False) -> None:
     """Named settings to start from."""
     if context.invoked_subcommand is None:
@@ -32,7 +32,7 @@ def presets_(context: typer.Context, json: Json = False) -> None:
 
 
 @app.command("list")
-@examples({"presets list": tr("List all presets.")})
+@examples({"presets list": "List all presets."})
 def list_presets(json: Json = False) -> None:
     """List all presets, one per line."""
     found = presets.list_presets()
@@ -48,19 +48,19 @@ def list_presets(json: Json = False) -> None:
 @app.command()
 @examples(
     {
-        "presets show rope --on demo": tr("Show a change applied to the demo."),
-        "presets show win16 --mask": tr("Show which positions can see which."),
+        "presets show rope --on demo": "Show a change applied to the demo.",
+        "presets show win16 --mask": "Show which positions can see which.",
     }
 )
 def show(
-    name: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
+    name: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
     on: On = None,
     set_: Set = None,
     mask: Annotated[
         bool,
         typer.Option(
             "--mask",
-            help=tr("Draw the attention mask and the effect of the position encoding instead of listing the settings."),
+            help="Draw the attention mask and the effect of the position encoding instead of listing the settings.",
         ),
     ] = False,
     json: Json = False,
@@ -185,10 +185,10 @@ def _mask_and_bias(config: "RunConfig") -> Iterator[tuple[str, object]]:
 
 
 @app.command("diff")
-@examples({"presets diff demo nanogpt": tr("Show where two presets differ.")})
+@examples({"presets diff demo nanogpt": "Show where two presets differ."})
 def diff_presets(
-    a: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
-    b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
+    a: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
+    b: Annotated[str, typer.Argument(help="Another preset's name.", autocompletion=preset_names)],
     json: Json = False,
 ) -> None:
     """Show the settings in which two presets differ."""
@@ -207,7 +207,7 @@ def diff_presets(
 
 
 @app.command()
-@examples({"presets schema > config.schema.json": tr("Write the schema to a file for your editor.")})
+@examples({"presets schema > config.schema.json": "Write the schema to a file for your editor."})
 def schema() -> None:
     """Print the JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig

@@ -42,7 +42,7 @@ from tui_transformer.studio.responsiveness import (
 )
 
 FILE = Path("gpu-proof.json")
-MARKS = {"passed": tr("✓ passed"), "failed": tr("✗ failed"), "skipped": tr("· skipped")}
+MARKS = {"passed": Message("✓ passed"), "failed": Message("✗ failed"), "skipped": Message("· skipped")}
 WATCHED = 8.0  # seconds of training that are timed
 TICK = 0.01  # seconds between event-loop delay measurements
 # On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
@@ -110,7 +110,7 @@ def rows(found: Sequence[tuple[Proof, CheckResult]]) -> Iterator[tuple[str, ...]
         same = list(alike)
         if len(same) < 3:
             each = ((tr(proof.name), f"{result.seconds:,.1f}") for proof, result in same)
-            yield from ((name, MARKS[status], seconds, tr(why)) for name, seconds in each)
+            yield from ((name, tr(MARKS[status]), seconds, tr(why)) for name, seconds in each)
             continue
         largest: dict[str, float] = {}  # value of each difference these proofs measured
         for _, result in same:
@@ -121,7 +121,7 @@ def rows(found: Sequence[tuple[Proof, CheckResult]]) -> Iterator[tuple[str, ...]
         words = tr("{why}; largest: {shown}", why=tr(why), shown=shown) if shown else tr(why)
         seconds = sum(result.seconds for _, result in same)
         title = tr("{group} ({proofs} proofs)", group=tr(group), proofs=len(same))
-        yield title, MARKS[status], f"{seconds:,.1f}", words
+        yield title, tr(MARKS[status]), f"{seconds:,.1f}", words
 
 
 def every_proof() -> list[Proof]:

@@ -14,6 +14,7 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
 from tui_transformer.cli.output import print_info, print_result
+from tui_transformer.lab.analysis.lists import join_choices
 from tui_transformer.lab.reports.formats import FORMATS
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -22,24 +23,22 @@ ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 @command(180)
 @examples(
     {
-        "report demo no-pe-demo --format html": tr("Report on two runs."),
-        "report attention --format latex --language zh": tr("Report on a study, in Chinese."),
+        "report demo no-pe-demo --format html": "Report on two runs.",
+        "report attention --format latex --language zh": "Report on a study, in Chinese.",
     }
 )
 def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help=tr("Runs, or a study. With several runs, the first is the baseline."),
+            help="Runs, or a study. With several runs, the first is the baseline.",
             autocompletion=run_and_study_names,
         ),
     ],
     format_: Annotated[
-        str, typer.Option("--format", "-f", help=f"{join_or(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+        str, typer.Option("--format", "-f", help=join_choices(FORMATS) + ".", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("Output folder; defaults to reports/NAME."))
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Output folder; defaults to reports/NAME.")] = None,
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:

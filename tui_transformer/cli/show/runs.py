@@ -24,21 +24,17 @@ from tui_transformer.lab.records.run_files import RunFiles
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.seen import parse_warning_names
 
-FROM = Message("from")
-HEAD = (
-    *(Message("run"), Message("state"), Message("step"), Message("loss")),
-    *(Message("perplexity"), Message("preset"), FROM, Message("checks")),
-)
+FROM = 6  # the column of origins
 BLOCK = 200  # lines that are aligned together: the first are printed before the last runs are read
 POLL_INTERVAL = 0.2  # seconds between polls
 
 
 @command(160)
-@examples({"runs": tr("List all runs."), "runs --json": tr("List all runs as JSON, for a program.")})
+@examples({"runs": "List all runs.", "runs --json": "List all runs as JSON, for a program."})
 def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
     """List runs with their state, score and any problems."""
     some_started_from_others, listed = rows_oldest_first(runs_dir)
-    widths, paused, head = list[int](), list[RunRow](), [tuple(map(tr, HEAD))]
+    widths, paused, head = list[int](), list[RunRow](), [_head()]
     while block := list(islice(listed, BLOCK)):
         described = [_described(row) for row in block]
         paused += [row for row in block if row.state == "paused" and row.reason]
@@ -48,13 +44,17 @@ def runs(json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> None:
             continue
         cells = [*head, *(row for _, row in described)]
         if not some_started_from_others:
-            cells = [tuple(cell for name, cell in zip(HEAD, row, strict=True) if name != FROM) for row in cells]
+            cells = [(*row[:FROM], *row[FROM + 1 :]) for row in cells]
         widths, head = print_columns(cells, widths), []
     if not json:
         if head:
             print_info(no_runs(runs_dir))
         for row in paused:
             print_info(tr("{name} is paused: {why}", name=row.name, why=row.reason))
+
+
+def _head() -> tuple[str, ...]:
+    return tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), tr("from"), tr("checks")
 
 
 def _described(row: RunRow) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -105,10 +105,10 @@ def _wait_for_liveness(readers: Iterable[RunReader]) -> None:
 
 
 @command(190)
-@examples({"rename demo demo-1": tr("Rename a run.")})
+@examples({"rename demo demo-1": "Rename a run."})
 def rename(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(help=tr("The new name."))],
+    name: Annotated[str, typer.Argument(help="The new name.")],
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
@@ -122,10 +122,10 @@ def rename(
 
 
 @command(200)
-@examples({"delete demo no-pe-demo": tr("Delete two runs (asks first).")})
+@examples({"delete demo no-pe-demo": "Delete two runs (asks first)."})
 def delete(
-    run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
+    run: Annotated[list[str], typer.Argument(help="Run names.", autocompletion=run_names)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")] = False,
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:
@@ -147,20 +147,20 @@ def delete(
 @command(210)
 @examples(
     {
-        'note demo "falls too slowly" --tag slow': tr("Write a note and add a tag."),
-        "note demo --seen SUSPICIOUS": tr("Mark a warning as seen."),
-        "note demo": tr("Show a run's notes and tags."),
+        'note demo "falls too slowly" --tag slow': "Write a note and add a tag.",
+        "note demo --seen SUSPICIOUS": "Mark a warning as seen.",
+        "note demo": "Show a run's notes and tags.",
     }
 )
 def note(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Argument(help=tr("The new note; leave it out to show the current one."))] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to remove."))] = None,
+    text: Annotated[str | None, typer.Argument(help="The new note; leave it out to show the current one.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to remove.")] = None,
     seen: Annotated[
-        list[str] | None, typer.Option("--seen", help=tr("A warning to mark as seen, by its badge; it stays listed."))
+        list[str] | None, typer.Option("--seen", help="A warning to mark as seen, by its badge; it stays listed.")
     ] = None,
-    unseen: Annotated[list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as unseen."))] = None,
+    unseen: Annotated[list[str] | None, typer.Option("--unseen", help="A warning to mark as unseen.")] = None,
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
 ) -> None:

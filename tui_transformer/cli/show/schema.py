@@ -15,16 +15,14 @@ from tui_transformer.cli.output import print_answer
 @command(260)
 @examples(
     {
-        "schema status.json": tr("Print the schema of one file."),
-        "schema --out schemas": tr("Write all schemas to a folder."),
+        "schema status.json": "Print the schema of one file.",
+        "schema --out schemas": "Write all schemas to a folder.",
     }
 )
 def schema(
-    file: Annotated[
-        str | None, typer.Argument(help=tr("A file name, such as status.json; defaults to all files."))
-    ] = None,
+    file: Annotated[str | None, typer.Argument(help="A file name, such as status.json; defaults to all files.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("Write one FILE.schema.json per file into this folder."))
+        Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
     ] = None,
 ) -> None:
     """Print the JSON schemas of run and study files, for other tools.

@@ -30,13 +30,13 @@ RESULTS = {"passed": "confirmed", "failed": "differs", "skipped": "unchecked"}  
 @command(240)
 @examples(
     {
-        "verify demo": tr("Verify a run's numbers."),
-        "verify demo --steps 100 --device cpu": tr("Repeat more steps, on the CPU."),
+        "verify demo": "Verify a run's numbers.",
+        "verify demo --steps 100 --device cpu": "Repeat more steps, on the CPU.",
     }
 )
 def verify(
     run: RunArgument = "last",
-    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help=tr("Training steps to repeat."))] = 20,
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

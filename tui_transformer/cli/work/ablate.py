@@ -111,55 +111,53 @@ class RunOptions:
 @command(20)
 @examples(
     {
-        "ablate --study attention --on demo --seeds 5": tr("Run a built-in study at demo size."),
-        "ablate --preset demo --vary model.n_heads=1,2,4 --seeds 5": tr("Vary one setting."),
-        "ablate --study attention --on demo --dry-run": tr("Show only the plan and its cost."),
+        "ablate --study attention --on demo --seeds 5": "Run a built-in study at demo size.",
+        "ablate --preset demo --vary model.n_heads=1,2,4 --seeds 5": "Vary one setting.",
+        "ablate --study attention --on demo --dry-run": "Show only the plan and its cost.",
     }
 )
 def ablate(
     study: Annotated[
         str | None,
-        typer.Option("--study", help=tr("A study: a NAME from --list, or a TOML file."), autocompletion=study_names),
+        typer.Option("--study", help="A study: a NAME from --list, or a TOML file.", autocompletion=study_names),
     ] = None,
     preset: PresetName = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option("--vary", help=tr("A setting to vary: model.n_heads=1,2,4,8; repeat for a grid.")),
+        typer.Option("--vary", help="A setting to vary: model.n_heads=1,2,4,8; repeat for a grid."),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option("--on", help=tr("Another base for the variants, e.g. demo."), autocompletion=preset_names),
+        typer.Option("--on", help="Another base for the variants, e.g. demo.", autocompletion=preset_names),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option("--seeds", help=tr("3 means seeds 1, 2 and 3; 1,5,9 means exactly those."))
+        str | None, typer.Option("--seeds", help="3 means seeds 1, 2 and 3; 1,5,9 means exactly those.")
     ] = None,
     set_: Set = None,
     corpus: Corpus = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help=tr("The study's name; its runs' names start with it."))
-    ] = None,
-    device: Annotated[str, typer.Option("--device", help=tr("auto, cpu, or several devices: cuda:0,cuda:1."))] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help=tr("Runs to train at once."))] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The study's name; its runs' names start with it.")] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several devices: cuda:0,cuda:1.")] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs to train at once.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help=tr("Only show the plan: runs, time, disk, differences."))
+        bool, typer.Option("--dry-run", help="Only show the plan: runs, time, disk, differences.")
     ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry the runs that failed.")] = False,
     skip_failed: Annotated[
-        bool, typer.Option("--skip-failed", help=tr("Don't count failed runs as a failure of the study."))
+        bool, typer.Option("--skip-failed", help="Don't count failed runs as a failure of the study.")
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help=tr("Run in the background and return at once."))] = False,
-    via: Annotated[str, typer.Option("--via", help=tr("What starts the runs: local, slurm, ray or ssh."))] = LOCAL,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background and return at once.")] = False,
+    via: Annotated[str, typer.Option("--via", help="What starts the runs: local, slurm, ray or ssh.")] = LOCAL,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help=tr("With --via slurm or ray: how many workers to start."))
+        int | None, typer.Option("--workers", min=1, help="With --via slurm or ray: how many workers to start.")
     ] = None,
     slurm: SlurmOptions = None,
     hosts: Annotated[
-        str | None, typer.Option("--hosts", help=tr("With --via ssh: the machines, e.g. node1,node2."))
+        str | None, typer.Option("--hosts", help="With --via ssh: the machines, e.g. node1,node2.")
     ] = None,
     address: Annotated[
-        str | None, typer.Option("--address", help=tr("With --via ray: cluster address; defaults to this machine."))
+        str | None, typer.Option("--address", help="With --via ray: cluster address; defaults to this machine.")
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the built-in studies.")] = False,
     plan_file: Annotated[Path | None, typer.Option("--plan", hidden=True)] = None,
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

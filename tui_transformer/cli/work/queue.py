@@ -21,19 +21,19 @@ from tui_transformer.lab.work.device_queue import DeviceQueue, QueuePosition
 @command(50)
 @examples(
     {
-        "queue": tr("Train the queued runs now."),
-        "queue --list": tr("Show whose run is next, and when."),
-        "queue --limit 30m --stay": tr("Share a device in half-hour turns; whoever has used it least goes next."),
+        "queue": "Train the queued runs now.",
+        "queue --list": "Show whose run is next, and when.",
+        "queue --limit 30m --stay": "Share a device in half-hour turns; whoever has used it least goes next.",
     }
 )
 def queue(
     limit: Annotated[
         str | None,
-        typer.Option("--limit", help=tr("Longest turn, e.g. 30m; an unfinished run resumes on its next turn.")),
+        typer.Option("--limit", help="Longest turn, e.g. 30m; an unfinished run resumes on its next turn."),
     ] = None,
     until: Until = None,
-    stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
-    list_: Annotated[bool, typer.Option("--list", help=tr("List the queued runs in turn order; train none."))] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for more runs when none is left.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the queued runs in turn order; train none.")] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,
@@ -69,13 +69,11 @@ def queue(
         print_answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
-HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
-
-
 def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
     waiting = DeviceQueue(runs_dir, device)
     waiting.refresh()
-    used, rows = waiting.seconds_by_owner, [HEAD]
+    head = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
+    used, rows = waiting.seconds_by_owner, [head]
     positions = [*(QueuePosition(run, 0, 0.0) for run in waiting.training), *waiting.positions()]
     for run, place, wait in positions:
         seconds = used.get(run.owner, 0.0)

@@ -28,21 +28,21 @@ from tui_transformer.lab.work.study_files import SUFFIX, started_studies, stop_f
 @command(25)
 @examples(
     {
-        "work attention": tr("Help with a study, on any machine that has the runs folder."),
-        "work attention --until 3h50m --device cuda:0": tr("Stop with a checkpoint before the time is up."),
-        "work --device cuda:0": tr("Train the queued runs instead, as `queue` does."),
+        "work attention": "Help with a study, on any machine that has the runs folder.",
+        "work attention --until 3h50m --device cuda:0": "Stop with a checkpoint before the time is up.",
+        "work --device cuda:0": "Train the queued runs instead, as `queue` does.",
     }
 )
 def work(
     study: Annotated[
         str | None,
         typer.Argument(
-            help=tr("A study started in the runs folder; leave it out to train the queued runs."),
+            help="A study started in the runs folder; leave it out to train the queued runs.",
             autocompletion=study_names,
         ),
     ] = None,
     until: Until = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry the runs that failed.")] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = DEFAULT_RUNS_DIR,

@@ -26,6 +26,12 @@ def join_names(names: Iterable[str]) -> Message:
     return Message("{items} and {last}", items=join(NAMES, most), last=last) if most else _message(last)
 
 
+def join_choices(names: Iterable[str]) -> Message:
+    """Return `a, b or c`."""
+    *most, last = names
+    return Message("{items} or {last}", items=join(NAMES, most), last=last)
+
+
 def in_brackets(text: str, facts: str) -> Message:
     """Return `text (facts)`; the text alone without facts."""
     return Message("{text} ({facts})", text=text, facts=facts) if facts else _message(text)
