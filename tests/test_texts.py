@@ -214,10 +214,12 @@ def test_no_word_in_a_translated_sentence_stays_english() -> None:
 
 
 # Packages whose modules show texts, and what is still translated when one is imported, with the reason.
-LATE = ("tui_transformer/cli",)
+LATE = ("tui_transformer/cli", "tui_transformer/studio")
 EARLY = {
     "tui_transformer/cli/run/progress.py": "an example",
     "tui_transformer/cli/run/summary.py": "names of its parts",
+    "tui_transformer/studio/shared/run_states.py": "states",
+    "tui_transformer/studio/train/run_header.py": "what a run is doing",
 }
 TRANSLATES = {"tr", "trn", "translate", "comma_separated", "join_and", "join_or"}
 

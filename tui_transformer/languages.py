@@ -44,7 +44,7 @@ def apply_language_option(words: list[str]) -> list[str]:
 
 
 def use(code: str) -> None:
-    """Use one of `LANGUAGES` from now on; texts of modules that are already imported do not change."""
+    """Use one of `LANGUAGES` from now on; texts that `engine` and `lab` translated at their import do not change."""
     language.set_catalogue(catalogue(code))
 
 

@@ -20,7 +20,7 @@ from pydantic import (
 
 from engine.base.clean import clean, clean_line
 from engine.base.errors import reason
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.base.plain_files import read_regular_file
 from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
@@ -100,25 +100,27 @@ class Settings(BaseModel):
     # A title and a description put a setting on the settings screen.
     language: Literal["auto", "en", "zh"] = Field(
         "auto",
-        title=tr("Language"),
-        description=tr("The interface language; takes effect on next startup. auto follows your locale."),
+        title=Message("Language"),
+        description=Message("The interface language; takes effect on next startup. auto follows your locale."),
     )
-    theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The studio's colours."))
+    theme: str = Field("studio-dark", title=Message("Theme"), description=Message("The studio's colours."))
     launch: Literal["thread", "process"] = Field(
         "thread",
-        title=tr("Train"),
-        description=tr(
+        title=Message("Train"),
+        description=Message(
             'Where f5 trains a run. In the studio, "On quitting" decides what happens to the run when you quit; in '
             "the background, the run keeps going."
         ),
     )
     on_quit: Literal["ask", "hand-over", "stop"] = Field(
         "ask",
-        title=tr("On quitting"),
-        description=tr("What happens to a run that is training in the studio when you quit."),
+        title=Message("On quitting"),
+        description=Message("What happens to a run that is training in the studio when you quit."),
     )
     keys: dict[str, str] = Field(  # remapped keys, by the ids shown in the help
-        default_factory=dict, title=tr("Keys"), description=tr("Press enter to see or change the key for each command.")
+        default_factory=dict,
+        title=Message("Keys"),
+        description=Message("Press enter to see or change the key for each command."),
     )
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False

@@ -31,7 +31,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from engine.base.clean import clean
 from engine.base.errors import reason
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.scan import RUN_FILE
 from tui_transformer import settings as user
 from tui_transformer.lab.analysis.colours import ON_DARK, ON_LIGHT
@@ -137,8 +137,8 @@ class Welcome(ModalScreen[bool]):
     """The welcome screen: what this is, and two keys to a growing curve. True if the demo is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,f5", "dismiss(True)", tr("start")),
-        Binding("escape", "dismiss(False)", tr("look around")),
+        Binding("enter,f5", "dismiss(True)", Message("start")),
+        Binding("escape", "dismiss(False)", Message("look around")),
         *(replace(key, action="app.help") for key in PANE_BINDINGS["everywhere"] if key.id == "help"),
         *(replace(key, action=f"go({key.id!r})") for key in PANE_BINDINGS["everywhere"] if key.id in PANE_NAMES),
     ]
@@ -154,8 +154,8 @@ class Welcome(ModalScreen[bool]):
         for key in PANE_BINDINGS["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {fit_to_width(key.description.capitalize(), 12)}", "bold")
-                words.append(f"{key.tooltip}\n")
+                words.append(f"  {sign}  {fit_to_width(tr(key.description).capitalize(), 12)}", "bold")
+                words.append(f"{tr(key.tooltip)}\n")
         words.append("\n")
         words.append("enter", "bold reverse")
         words.append(tr("  chooses a demo that trains on a laptop in a minute or two;  "))
@@ -184,7 +184,6 @@ class Studio(TypingOrderApp):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
     COMMANDS: ClassVar = {_finder}
-    COMMAND_PALETTE_DISPLAY = tr("palette")
     BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["everywhere"]]
 
     def __init__(

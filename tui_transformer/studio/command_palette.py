@@ -15,11 +15,10 @@ from textual.markup import escape
 from engine.base.clean import clean_line
 from engine.base.language import tr
 from engine.runs.reader import list_runs
-from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.preset_list import preset_entries
-from tui_transformer.studio.settings_page import setting_choices, setting_title
+from tui_transformer.studio.settings_page import setting_choices, setting_description, setting_title
 from tui_transformer.studio.shared.keys import PANE_BINDINGS, key_symbols
 from tui_transformer.studio.shared.search import match_rank
 from tui_transformer.studio.train.pane import TrainPane
@@ -77,8 +76,9 @@ def command_entries(app: "Studio") -> Iterator[PaletteEntry]:
             _, name, parameters = parse(key.action)
             if owner.check_action(name, parameters) and name != "command_palette":
                 act = partial(app.call_later, app.run_action, key.action, owner)
-                title = key.description[:1].upper() + key.description[1:]
-                yield PaletteEntry(title, key.tooltip, act, key_symbols(key, app.settings.keys))
+                words = tr(key.description)
+                title = words[:1].upper() + words[1:]
+                yield PaletteEntry(title, tr(key.tooltip), act, key_symbols(key, app.settings.keys))
 
 
 def named_entries(app: "Studio") -> Iterator[PaletteEntry]:
@@ -105,5 +105,5 @@ def named_entries(app: "Studio") -> Iterator[PaletteEntry]:
         if study is not None:
             yield PaletteEntry(name, tr(study.description), partial(show_study, name), kind=tr("study"))
     for name in setting_choices():
-        about = Settings.model_fields[name].description or ""
-        yield PaletteEntry(setting_title(name), about, partial(app.action_settings, name), kind=tr("setting"))
+        act = partial(app.action_settings, name)
+        yield PaletteEntry(setting_title(name), setting_description(name), act, kind=tr("setting"))

@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.settings import Settings
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog
@@ -25,12 +25,12 @@ from tui_transformer.studio.themes import THEMES
 
 KEYS = "keys"  # the setting
 WORDS = {  # for values that need more than themselves
-    "auto": tr("auto"),
-    "ask": tr("ask"),
-    "thread": tr("in the studio"),
-    "process": tr("in the background"),
-    "hand-over": tr("keep training in the background"),
-    "stop": tr("stop and save a checkpoint"),
+    "auto": Message("auto"),
+    "ask": Message("ask"),
+    "thread": Message("in the studio"),
+    "process": Message("in the background"),
+    "hand-over": Message("keep training in the background"),
+    "stop": Message("stop and save a checkpoint"),
 }
 
 
@@ -47,14 +47,18 @@ def setting_choices() -> dict[str, tuple[object, ...]]:
 
 
 def setting_title(name: str) -> str:
-    return Settings.model_fields[name].title or name
+    return tr(Settings.model_fields[name].title or name)
+
+
+def setting_description(name: str) -> str:
+    return tr(Settings.model_fields[name].description or "")
 
 
 class SettingsPage(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "turn(-1)", tr("previous value"), show=False),
-        Binding("right,space", "turn(1)", tr("next value"), show=False),
-        Binding("escape", "dismiss", tr("close")),
+        Binding("left", "turn(-1)", Message("previous value"), show=False),
+        Binding("right,space", "turn(1)", Message("next value"), show=False),
+        Binding("escape", "dismiss", Message("close")),
     ]
 
     def __init__(self, settings: Settings, file: Path, change: Callable[[str, object], None], at: str = "") -> None:
@@ -85,12 +89,12 @@ class SettingsPage(ModalScreen[None]):
                 names.replace_option_prompt(name, line)
                 continue
             line = Text(fit_to_width(setting_title(name), 20)).append("‹ ", "dim")
-            line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
+            line.append(clean_line(tr(WORDS[value]) if value in WORDS else str(value)), "bold").append(" ›", "dim")
             place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
             line.append(f"   {place}", "dim")
             names.replace_option_prompt(name, line)
         chosen = names.highlighted_option
-        about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
+        about = setting_description(chosen.id) if chosen is not None and chosen.id else ""
         kept = tr("Settings are stored in {file}.", file=self._file)
         self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(kept)}"))
 
@@ -120,7 +124,7 @@ class SettingsPage(ModalScreen[None]):
                 Answer(
                     (pane, key.id or ""),
                     ("● " if key.id in changed else "  ") + key_symbols(key, changed),
-                    description=" · ".join((pane_title(pane), key.description, key.tooltip)),
+                    description=" · ".join((pane_title(pane), tr(key.description), tr(key.tooltip))),
                 )
                 for pane in sorted(PANE_BINDINGS, key=lambda pane: pane == "everywhere")
                 for key in PANE_BINDINGS[pane]
@@ -153,7 +157,7 @@ class KeyPrompt(ModalScreen[str | None]):
         words = tr("Press the new key. Current: {keys}", keys=now) + default
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("del: default · esc: cancel")
-            title = f"{comma_separated(map(pane_title, panes))} · {command.description} · {command.tooltip}"
+            title = f"{comma_separated(map(pane_title, panes))} · {tr(command.description)} · {tr(command.tooltip)}"
             yield Static(Text(title, style="bold"), classes="dialog-title")
             yield Static(Text(words), classes="dialog-text")
             yield Static("", classes="dialog-wrong")

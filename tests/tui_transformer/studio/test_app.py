@@ -19,11 +19,12 @@ from textual.widgets import ContentSwitcher
 from tests import waiting
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import shown, until
-from tui_transformer import settings
+from tui_transformer import languages, settings
 from tui_transformer.__main__ import main
 from tui_transformer.studio import command_palette
 from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
 from tui_transformer.studio.command_palette import PaletteEntry, PaletteProvider
+from tui_transformer.studio.design.switches import Switches
 from tui_transformer.studio.responsiveness import HELP_SHOWS
 from tui_transformer.studio.shared.dialog import Answer, ChoiceDialog, TextDialog, TextScreen
 from tui_transformer.studio.shared.key_line import KeyLine
@@ -378,6 +379,24 @@ async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> N
     async with app.run_test():
         hit = PaletteProvider(app.screen)._hit(PaletteEntry("mine", "a [red]b[/red] [link", print), 1.0)
         assert isinstance(hit.help, str) and Content.from_markup(hit.help).plain == "a [red]b[/red] [link"
+
+
+async def test_the_language_may_change_after_the_studio_is_imported(tmp_path) -> None:
+    said: dict[str, tuple[str, ...]] = {}
+    for code in ("en", "zh", "en"):
+        languages.use(code)
+        app = studio(tmp_path, "design")
+        async with app.run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda app=app: app.query_one(KeyLine)._shown_keys)
+            switches, keys = app.query_one(Switches), app.query_one(KeyLine).render().plain
+            lines = [str(switches.get_option_at_index(at).prompt) for at in range(3)]
+            await pilot.press("question_mark")
+            await until(pilot, lambda app=app: app.screen.query(KeyColumns))
+            groups = app.screen.query_one(KeyColumns)._groups
+            found = (*lines, keys, *(word for title, keys_ in groups for word in (title, *(it for _, it in keys_))))
+        assert said.setdefault(code, found) == found
+    assert len(said["zh"]) == len(said["en"]) > 20
+    assert all(chinese != english for chinese, english in zip(said["zh"], said["en"], strict=True))
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

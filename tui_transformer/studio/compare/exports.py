@@ -8,7 +8,7 @@ from typing import Literal
 from textual.widget import Widget
 
 from engine.base.clean import clean_line
-from engine.base.language import language_code, tr, trn
+from engine.base.language import Message, language_code, tr, trn
 from tui_transformer.lab.analysis.export import DATA_FORMATS, FORMATS, comparison_table, save, variant_comparison_table
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import ViewTable
@@ -19,7 +19,7 @@ from tui_transformer.studio.shared.messages import notify, show_errors
 
 FILE = "comparison"  # of an export, without suffix
 OTHER_RUNS = ("", "")  # an answer: not a kind and a language
-SPOKEN = {"en": tr("in English"), "zh": tr("in Chinese, 中文")}
+SPOKEN = {"en": Message("in English"), "zh": Message("in Chinese, 中文")}
 
 
 async def export_comparison(
@@ -64,7 +64,7 @@ async def report(pane: Widget, scopes: Sequence[ReportSelection]) -> None:
     """Write a report on the first of these selections of runs, or on another one that is chosen in the dialog."""
     chosen = scopes[0]
     made = [
-        Answer((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
+        Answer((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=tr(spoken), what=made.what))
         for kind, made in sorted(REPORTS.items())
         for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != language_code())
     ]

@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 
+from engine.base.language import tr
 from tui_transformer.lab.analysis.answer import StudyConclusion
 from tui_transformer.lab.analysis.charts.forest import ForestLayout, Part, forest
 from tui_transformer.lab.analysis.colours import LETTERS
@@ -83,7 +84,7 @@ class ForestList(LineList):
     def tooltip_at(self, at: int, x: int) -> str:
         slot, layout = self._slots.get(self.paths[at]), self.current_layout
         if x == LETTER and slot is not None:
-            return CLICK
+            return tr(CLICK)
         if self.answer is None or layout is None or x < MARKS + layout.badges_at:
             return ""
         return explain(name for name in self.answer.results[at].badges if name != FALLING)

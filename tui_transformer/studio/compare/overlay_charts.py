@@ -7,12 +7,12 @@ runs in the lines, the legend and the values.
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
+from textual import message
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.message import Message
 
 from engine.base.clean import clean_line
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.analysis.chart_lines import AXES, LOG, Curve, axis_text
 from tui_transformer.lab.analysis.charts.canvas import Cell, ChartCanvas, Span, cells_of
 from tui_transformer.lab.analysis.charts.overlay import (
@@ -31,7 +31,7 @@ from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.formatting import fit_to_width
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, parts_that_fit, title_line, zoomed_range_text
 
-WHERE = {"step": tr("step {place}"), "tokens": tr("{place} tokens"), DISTANCE: tr("{place} back")}
+WHERE = {"step": Message("step {place}"), "tokens": Message("{place} tokens"), DISTANCE: Message("{place} back")}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # least columns of a meaningful name in the legend
@@ -91,7 +91,7 @@ class OverlayDrawing:
         if not strokes:
             return []
         place = "" if x is None else axis_text(made.axis, x)
-        where = WHERE.get(made.axis, "{place}").format(place=place)
+        where = tr(WHERE.get(made.axis, "{place}"), place=place)
         ends = [(s, s.curve.y[-1] if x is None else _value_at(s.curve, x)) for s in strokes]
         last = (tr("furthest"), tr("far")) if made.axis == DISTANCE else (tr("at the end"), tr("end"))
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
@@ -142,11 +142,13 @@ def _shortened(text: str, width: int) -> str:
 CURVES, DIFFERENCE = "curves", "difference"
 VIEWS = (CURVES, DIFFERENCE, DISTANCE)
 ABOUT = {  # of means over seeds
-    CURVES: tr("Each line is the mean over a variant's seeds; the shading is its 95 % interval."),
-    DIFFERENCE: tr(
+    CURVES: Message("Each line is the mean over a variant's seeds; the shading is its 95 % interval."),
+    DIFFERENCE: Message(
         "Each line is the mean difference from the baseline, paired by seed; the shading is its 95 % interval."
     ),
-    DISTANCE: tr("How often the model is right, by how far back it has to look. Dotted: chance. ┊ a model's reach."),
+    DISTANCE: Message(
+        "How often the model is right, by how far back it has to look. Dotted: chance. ┊ a model's reach."
+    ),
 }
 
 
@@ -164,7 +166,7 @@ class CompareCharts(Horizontal):
     """Draws only what is visible, and only what changed."""
 
     @dataclass
-    class Toggled(Message):
+    class Toggled(message.Message):
         """A legend's entry was clicked."""
 
         slot: int
@@ -215,9 +217,9 @@ class CompareCharts(Horizontal):
                 self._drawn_keys[chart] = now
                 made = self._make_overlay(name, drawn)
                 made = replace(made, notes=(*made.notes, *shading_notes(made.drawn_strokes)))
-                about = ABOUT[name] if drawn.shows_means or name == DISTANCE else ""
+                about = tr(ABOUT[name]) if drawn.shows_means or name == DISTANCE else ""
                 drawing = OverlayDrawing(made, self.hidden_slots, about)
-                chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.placeholder))
+                chart.show(drawing, tr(ALL_HIDDEN) if drawing.all_hidden else clean_line(made.placeholder))
 
     def _make_overlay(self, name: str, drawn: ChartedRuns) -> Overlay:
         options = self.options

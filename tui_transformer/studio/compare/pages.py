@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from engine.base.clean import clean, clean_line
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.runs.manage import LONGEST_NOTE
 from tui_transformer.lab.analysis.detail import Blocks, DetailLine
 from tui_transformer.studio.shared.dialog import TextScreen
@@ -50,8 +50,8 @@ def _lines_grid(lines: Sequence[DetailLine], palette: Palette) -> RenderableType
 
 class NotePage(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", tr("keep"), priority=True),
-        Binding("escape", "dismiss", tr("back"), priority=True),
+        Binding("ctrl+s", "keep", Message("keep"), priority=True),
+        Binding("escape", "dismiss", Message("back"), priority=True),
     ]
 
     def __init__(self, name: str, text: str) -> None:

@@ -9,16 +9,16 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual import message
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click, MouseMove
 from textual.geometry import Size
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.base.clean import clean_line
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from tui_transformer.lab.analysis.charts.forest import DECIDED, with_verdict_sign
 from tui_transformer.lab.analysis.colours import LETTERS
 from tui_transformer.lab.analysis.columns import NONE
@@ -31,13 +31,12 @@ from tui_transformer.studio.shared.line_list import LineList
 
 MARKS = 5  # columns: letter, pin, symbol, and space
 LETTER = 1  # the column of the letter
-CLICK = tr("Click: hide or show its curve.")
+CLICK = Message("Click: hide or show its curve.")
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
 NARROWEST = {"verdict": 12, "expected": 14}  # a column that is cut rather than hidden
 USUAL = 18  # the widest cell of any other column
-LEAST = {"verdict": cell_len("✓ " + tr("better"))}
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,8 @@ def lay_out(shown: ViewTable, width: int, first: int) -> TableLayout:
     first = max(1, min(first, len(shown.columns) - 1))
     for index in range(first, len(shown.columns)):
         key = shown.columns[index].key
-        wide = min(max(shown.widths[index], LEAST.get(key, 0)), WIDEST.get(key, USUAL))
+        shortest = cell_len("✓ " + tr("better")) if key == "verdict" else 0
+        wide = min(max(shown.widths[index], shortest), WIDEST.get(key, USUAL))
         room = width - x
         if wide > room:
             least = NARROWEST.get(key)
@@ -85,7 +85,7 @@ class TableHead(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"table-head--{name}" for name in TITLES}
 
     @dataclass
-    class Clicked(Message):
+    class Clicked(message.Message):
         key: str
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class RunTable(LineList):
 
     letter_column = LETTER
 
-    class ColumnsMoved(Message):
+    class ColumnsMoved(message.Message):
         pass
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class RunTable(LineList):
     def tooltip_at(self, at: int, x: int) -> str:
         row, index = self.shown.rows[at], self.current_layout.column_at(x)
         if x == LETTER and self._marks.get(row.entry.path, (None, False))[0] is not None:
-            return CLICK
+            return tr(CLICK)
         return explain(worst_first(row.entry.badges)) if index and self.shown.columns[index].key == "checks" else ""
 
     def _full_repaint_key(self) -> tuple[object, ...]:

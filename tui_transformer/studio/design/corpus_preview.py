@@ -19,7 +19,7 @@ LINES, WIDEST = 24, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
 PART = 1024**2  # characters
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more at once would block the screen for over 50 ms
-TOO_LARGE = tr("too large for a preview")
+TOO_LARGE = Message("too large for a preview")
 UNPACKED = 4  # ratio of unpacked to compressed bytes
 
 
@@ -71,7 +71,7 @@ def _preview_large(data: DataConfig, kind: str, data_dir: Path | None) -> Corpus
         files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
         # About their unpacked size.
         if sum(f.stat().st_size * (UNPACKED if f.suffix in (".gz", ".zip") else 1) for f in files) > LARGEST_PAIRS:
-            return CorpusPreview(corpus, [TOO_LARGE])
+            return CorpusPreview(corpus, [tr(TOO_LARGE)])
     return None
 
 

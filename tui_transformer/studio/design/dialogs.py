@@ -18,7 +18,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base.clean import clean, clean_line
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.keys import all_keys, unknown_key_message
 from tui_transformer.lab.design.draft import Draft, allowed_values, toml_argument
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
@@ -34,9 +34,9 @@ class PresetChecklist(ModalScreen[StudyDraft | None]):
     """A checklist of overlays as variants; enter returns the study with the ticked ones, escape None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", tr("back")),
-        Binding("space", "tick", tr("toggle")),
-        Binding("enter", "take", tr("apply"), priority=True),
+        Binding("escape", "dismiss", Message("back")),
+        Binding("space", "tick", Message("toggle")),
+        Binding("enter", "take", Message("apply"), priority=True),
     ]
 
     def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:
@@ -101,7 +101,7 @@ class PresetChecklist(ModalScreen[StudyDraft | None]):
 
 
 class TomlPage(TextScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", tr("copy"))]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", Message("copy"))]
 
     def __init__(
         self, title: str, toml: str, palette: Palette, *, changed: Container[str] = (), above: Text | None = None
@@ -138,7 +138,7 @@ def number_dialog(draft: Draft, switch: Switch) -> TextDialog:
     def hopeless(text: str) -> str:
         return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
 
-    title = tr("{name} ({key})", name=switch.label.strip(), key=switch.key)
+    title = tr("{name} ({key})", name=tr(switch.label).strip(), key=switch.key)
     return TextDialog(title, written, wrong=wrong, hopeless=hopeless)
 
 

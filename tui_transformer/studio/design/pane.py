@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
-from textual import work
+from textual import message, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
-from textual.message import Message
 from textual.timer import Timer
 
 from engine.base.clean import clean_line
 from engine.base.command_line import options
 from engine.base.errors import comma_separated
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_destination
@@ -54,18 +53,19 @@ BROAD, TALL = 150, 28  # columns, lines
 KEEP = 2.0  # seconds from a change until the design is kept
 FILE = "FILE"  # a corpus requested by path
 FILES = {
-    "pairs": tr("your own sentence pairs …"),
-    "labelled": tr("your own labelled texts …"),
-}  # for other kinds: a text file
-OF_DOCUMENTS = tr(
+    "pairs": Message("your own sentence pairs …"),
+    "labelled": Message("your own labelled texts …"),
+}
+A_TEXT_FILE = Message("a text file …")  # for other kinds
+OF_DOCUMENTS = Message(
     "A text file with one document per line, or a folder with documents.txt and, for questions, "
     "train.tsv and validation.tsv."
 )
-OF_LABELLED = tr(
+OF_LABELLED = Message(
     "A CSV file, or a folder with train.csv; the class is in the first column, or in a column named class, label "
     "or category."
 )
-OF_PAIRS = tr("A TSV table, two file names separated by a comma, or a folder with train.en, train.de and so on.")
+OF_PAIRS = Message("A TSV table, two file names separated by a comma, or a folder with train.en, train.de and so on.")
 
 
 def _corpus_kind(draft: Draft) -> str:
@@ -78,7 +78,7 @@ class DesignPane(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [*PANE_BINDINGS["design"]]
 
     @dataclass
-    class LaunchRequested(Message):
+    class LaunchRequested(message.Message):
         config: RunConfig
         command: str
         how: LaunchChoice
@@ -86,7 +86,7 @@ class DesignPane(Vertical):
         ranks: int = 1
 
     @dataclass
-    class SaveRequested(Message):
+    class SaveRequested(message.Message):
         """Save this design, to show it again at the next start."""
 
         design: KeptDesign
@@ -358,10 +358,10 @@ class DesignPane(Vertical):
                 answers.append(Answer(changes, " · ".join([label, *missing])))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
-            answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
+            answers.insert(possible, Answer({FILE: FILE}, tr(FILES.get(_corpus_kind(draft), A_TEXT_FILE))))
         at = {switch.key: draft.values.get(switch.key)}
         about = describe_setting(switch.key)
-        name = switch.label.strip()
+        name = tr(switch.label).strip()
         question = ChoiceDialog(tr("{name}: {text}", name=name, text=about) if about else name, answers, at=at)
         chosen = await self.app.push_screen_wait(question)
         if chosen is None:
@@ -377,13 +377,13 @@ class DesignPane(Vertical):
         kind = _corpus_kind(draft)
         if kind == "documents":
             example = tr("path/to/documents.txt or a folder")
-            question = TextDialog(tr("Documents"), placeholder=example, text=OF_DOCUMENTS)
+            question = TextDialog(tr("Documents"), placeholder=example, text=tr(OF_DOCUMENTS))
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
-            question = TextDialog(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
+            question = TextDialog(tr("Sentence pairs"), placeholder=example, text=tr(OF_PAIRS))
         elif kind == "labelled":
             example = tr("path/to/texts.csv or a folder")
-            question = TextDialog(tr("Labelled texts"), placeholder=example, text=OF_LABELLED)
+            question = TextDialog(tr("Labelled texts"), placeholder=example, text=tr(OF_LABELLED))
         else:
             question = TextDialog(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()

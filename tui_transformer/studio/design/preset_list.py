@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
+from textual import message
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config import presets
 from tui_transformer.lab.formatting import elide_middle
 from tui_transformer.studio.design.own_files import user_presets
@@ -37,7 +37,7 @@ class PresetEntry:
         return str(self.path or self.name)
 
 
-GROUPS = (tr("start from"), tr("one change each"), tr("course reports"), tr("your own"))
+GROUPS = (Message("start from"), Message("one change each"), Message("course reports"), Message("your own"))
 
 
 def preset_entries() -> list[PresetEntry]:
@@ -52,7 +52,7 @@ def preset_entries() -> list[PresetEntry]:
 
 class PresetList(Vertical):
     @dataclass
-    class PresetHighlighted(Message):
+    class PresetHighlighted(message.Message):
         entry: PresetEntry
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class PresetList(Vertical):
         for group in GROUPS:
             inside = [entry for entry in found if entry.group == group]
             if inside:
-                options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
+                options.append(Option(Text(f"  {tr(group)}"), id=f"# {group}", disabled=True))
             options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
         if not found:
             options.append(Option(Text(tr("  no preset matches"), "italic"), id="# none", disabled=True))

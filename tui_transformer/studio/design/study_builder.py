@@ -20,7 +20,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.clean import clean_line
 from engine.base.errors import comma_separated
-from engine.base.language import tr, trn
+from engine.base.language import Message, tr, trn
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
@@ -53,7 +53,6 @@ from tui_transformer.studio.shared.keys import COMMAND_KEYS, PANE_BINDINGS, SPAR
 from tui_transformer.studio.shared.messages import notify, show_errors
 from tui_transformer.studio.shared.palette import Palette
 
-ALL_KEYS = tr("? all keys")
 LEAST = 20  # columns to draw in
 DRAWN_FROM = 90  # and to draw the network beside the words
 GAP = 2  # columns
@@ -63,9 +62,9 @@ ROOMY = 64  # least columns for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
 EMPTY = {  # what to do first, by the command's id
-    "study-presets": tr("pick presets that change one thing"),
-    "study-values": tr("type values for a setting: model.n_heads=1,2,4,8"),
-    "study-take": tr("use the variants of a built-in study"),
+    "study-presets": Message("pick presets that change one thing"),
+    "study-values": Message("type values for a setting: model.n_heads=1,2,4,8"),
+    "study-take": Message("use the variants of a built-in study"),
 }
 
 
@@ -148,7 +147,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         of = tr("a study of {name} with changes") if draft.design.changes else tr("a study of {name}")
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, ("   " + clean_line(of.format(name=draft.design.name)), palette.dim))
-        title.append(" " * (width - title.cell_len - cell_len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
+        all_keys = tr("? all keys")
+        title.append(" " * (width - title.cell_len - cell_len(all_keys))).append(all_keys, palette.dim)
         self.query_one("#study-title", Static).update(title)
         head = variants_heading(width, name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(head)
@@ -436,7 +436,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
 def first_steps_lines(palette: Palette) -> list[Text]:
     lines = [Text(), Text(tr("  Compare this design to what?"))]
     style = f"reverse {palette.dim}".strip()
-    lines += [Text("  ").append(f" {COMMAND_KEYS[id]} ", style).append(f" {what}") for id, what in EMPTY.items()]
+    lines += [Text("  ").append(f" {COMMAND_KEYS[id]} ", style).append(f" {tr(what)}") for id, what in EMPTY.items()]
     return lines
 
 

@@ -93,7 +93,7 @@ class Switch:
     def value_text(self, draft: Draft) -> str:
         value = draft.values.get(self.key)
         if value is None and self.fallback_key:
-            return tr("as {label}", label=BY_KEY[self.fallback_key].label)
+            return tr("as {label}", label=tr(BY_KEY[self.fallback_key].label))
         return format_value(value)
 
     def descriptions(self, draft: Draft) -> tuple[str, str]:
@@ -194,64 +194,68 @@ def _part_switches() -> Iterator[Switch]:
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
         ladder = None if isinstance(off, str | bool) else _fixed_values(off, *sorted(row.on_values))
-        yield Switch(f"model.{name}", tr(row.display_name), ladder)
+        yield Switch(f"model.{name}", row.display_name, ladder)
 
 
 BASE, RANKS = "base", "devices"  # the switches that are no settings
 CORPUS = "data.corpus"
 SWITCHES: dict[str, tuple[Switch, ...]] = {
-    Message("start from"): (BaseSwitch(BASE, tr("base")),),
+    Message("start from"): (BaseSwitch(BASE, Message("base")),),
     Message("model"): (
-        Switch("model.architecture", tr("architecture")),
-        Switch("model.position", tr("position")),
-        Switch("model.attention", tr("attention")),
-        Switch("model.window", tr("  window"), _doubling, _ACTS["model.window"]),
-        Switch("model.link_every", tr("  link every"), _doubling, _ACTS["model.link_every"]),
-        Switch("model.norm", tr("norm")),
-        Switch("model.norm_placement", tr("placement"), None, lambda c: c.model.norm != "none"),
-        Switch("model.residual", tr("residual")),
-        Switch("model.activation", tr("activation")),
+        Switch("model.architecture", Message("architecture")),
+        Switch("model.position", Message("position")),
+        Switch("model.attention", Message("attention")),
+        Switch("model.window", Message("  window"), _doubling, _ACTS["model.window"]),
+        Switch("model.link_every", Message("  link every"), _doubling, _ACTS["model.link_every"]),
+        Switch("model.norm", Message("norm")),
+        Switch("model.norm_placement", Message("placement"), None, lambda c: c.model.norm != "none"),
+        Switch("model.residual", Message("residual")),
+        Switch("model.activation", Message("activation")),
         Switch(
-            "model.n_encoder_layers", tr("encoder layers"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"
+            "model.n_encoder_layers",
+            Message("encoder layers"),
+            _by_one,
+            _ACTS["model.n_encoder_layers"],
+            "model.n_layers",
         ),
-        Switch("model.n_layers", tr("layers"), _by_one),
+        Switch("model.n_layers", Message("layers"), _by_one),
         Switch("model.d_model", "d_model", _doubling),
-        Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),
-        Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), fallback_key="model.n_heads"),
+        Switch("model.n_heads", Message("heads"), _divisors("model.d_model")),
+        Switch("model.n_kv_heads", Message("kv heads"), _divisors("model.n_heads"), fallback_key="model.n_heads"),
         Switch("model.d_ff", "d_ff", _doubling, note=_d_ff_ratio),
-        Switch("model.context_length", tr("context"), _doubling),
+        Switch("model.context_length", Message("context"), _doubling),
         Switch("model.dropout", "dropout", _fixed_values(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
     ),
     Message("data"): (
-        Switch("data.corpus", tr("corpus")),
-        Switch("objective.kind", tr("objective")),
-        Switch("objective.span_form", tr("span form"), None, _used_by_objective("objective.span_form")),
-        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.trains_on_rows or c.data.corpus != "playlets"),
-        Switch("data.bpe_size", tr("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
-        Switch("data.words_size", tr("  words"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.words_size"]),
-        Switch("data.shared_vocabulary", tr("shared vocab"), None, _used_by_objective("data.shared_vocabulary")),
+        Switch("data.corpus", Message("corpus")),
+        Switch("objective.kind", Message("objective")),
+        Switch("objective.span_form", Message("span form"), None, _used_by_objective("objective.span_form")),
+        Switch("data.tokenizer", Message("tokenizer"), None, lambda c: c.trains_on_rows or c.data.corpus != "playlets"),
+        Switch("data.bpe_size", Message("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
+        Switch("data.words_size", Message("  words"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.words_size"]),
+        Switch("data.shared_vocabulary", Message("shared vocab"), None, _used_by_objective("data.shared_vocabulary")),
         Switch(
             "objective.label_smoothing",
-            tr("smoothing"),
+            Message("smoothing"),
             _fixed_values(0.0, 0.05, 0.1, 0.15, 0.2),
             _used_by_objective("objective.label_smoothing"),
         ),
     ),
     Message("training"): (
-        Switch("train.steps", tr("steps"), _whole_round_numbers, lambda c: c.train.epochs is None),
-        Switch("train.epochs", tr("epochs"), _by_one, lambda c: c.train.epochs is not None),
-        Switch("train.batch_size", tr("batch"), _doubling, lambda c: c.train.batch_tokens is None),
-        Switch("train.batch_tokens", tr("batch tokens"), _doubling, lambda c: c.train.batch_tokens is not None),
-        Switch("optimizer.lr", tr("lr"), _round_numbers(1, 2, 3, 5)),
-        Switch("optimizer.schedule", tr("schedule")),
-        Switch("optimizer.warmup", tr("warm-up"), _whole_round_numbers),
-        Switch("seed", tr("seed"), _by_one),
-        Switch("train.precision", tr("precision")),
-        RanksSwitch(RANKS, tr("devices"), _fixed_values()),
+        Switch("train.steps", Message("steps"), _whole_round_numbers, lambda c: c.train.epochs is None),
+        Switch("train.epochs", Message("epochs"), _by_one, lambda c: c.train.epochs is not None),
+        Switch("train.batch_size", Message("batch"), _doubling, lambda c: c.train.batch_tokens is None),
+        Switch("train.batch_tokens", Message("batch tokens"), _doubling, lambda c: c.train.batch_tokens is not None),
+        Switch("optimizer.lr", Message("lr"), _round_numbers(1, 2, 3, 5)),
+        Switch("optimizer.schedule", Message("schedule")),
+        Switch("optimizer.warmup", Message("warm-up"), _whole_round_numbers),
+        Switch("seed", Message("seed"), _by_one),
+        Switch("train.precision", Message("precision")),
+        RanksSwitch(RANKS, Message("devices"), _fixed_values()),
     ),
     Message("evaluation"): (
-        Switch("evaluation.beam", tr("beam"), _by_one, _used_by_objective("evaluation.beam")),
-        Switch("evaluation.select", tr("best by"), None, lambda c: len(c.task.scores) > 1),
+        Switch("evaluation.beam", Message("beam"), _by_one, _used_by_objective("evaluation.beam")),
+        Switch("evaluation.select", Message("best by"), None, lambda c: len(c.task.scores) > 1),
     ),
     Message("parts"): tuple(_part_switches()),
 }
@@ -328,7 +332,7 @@ class Switches(OptionList):
         mark = "✗ " if broken else "● " if changed else "  "
         line = Text()
         line.append(mark, "" if plain else colour)
-        line.append(fit_to_width(switch.label, LABEL), "" if plain else palette.dim)
+        line.append(fit_to_width(tr(switch.label), LABEL), "" if plain else palette.dim)
         width = self.size.width - self.styles.scrollbar_size_vertical  # the bar may appear later, without a resize
         value = clean_line(switch.value_text(draft))
         if "/" in value and line.cell_len + cell_len(value) > width:  # the end of a path says more
@@ -359,11 +363,11 @@ class Switches(OptionList):
         value = switch.next_value(draft, way)
         if value is None:
             said = (
-                tr("{label} has no other valid value; press enter to see why", label=switch.label.strip())
+                tr("{label} has no other valid value; press enter to see why", label=tr(switch.label).strip())
                 if switch.value_steps is None
                 else tr(
                     "{label} is at its limit in this direction; type a number, or press enter",
-                    label=switch.label.strip(),
+                    label=tr(switch.label).strip(),
                 )
             )
             self.post_message(self.HintChanged(said))

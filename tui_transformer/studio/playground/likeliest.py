@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from rich.cells import set_cell_size
 from rich.text import Text
+from textual import message
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.message import Message
 from textual.widget import Widget
 
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.generation.output import Alternative, AnswerToken
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.play.written import probability_level, probability_text, token_label
@@ -26,11 +26,11 @@ class TokenAlternatives(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
-        Binding("enter", "take", tr("continue from here")),
+        Binding("enter", "take", Message("continue from here")),
     ]
 
     @dataclass
-    class AlternativeChosen(Message):
+    class AlternativeChosen(message.Message):
         alternative: Alternative
 
     def __init__(self) -> None:

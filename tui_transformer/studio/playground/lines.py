@@ -26,13 +26,13 @@ from tui_transformer.studio.shared.name_line import NameSpans, name_at
 from tui_transformer.studio.shared.palette import Palette
 
 NAMES = {
-    "temperature": tr("temperature"),
+    "temperature": Message("temperature"),
     "top_k": "top-k",
     "top_p": "top-p",
-    "seed": tr("seed"),
-    "length": tr("length"),
+    "seed": Message("seed"),
+    "length": Message("length"),
 }
-BRIEF = {"temperature": tr("temp")}
+BRIEF = {"temperature": Message("temp")}
 STEPS: dict[str, tuple[float | int, ...]] = {  # next values for numbers without an even step
     "top_k": (0, 1, 2, 3, 5, 10, 20, 40, 80, 200),
     "length": (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
@@ -60,7 +60,7 @@ class Controls(Widget, can_focus=True):
         Binding("right", "choose(1)", "setting", show=False),
         Binding("up,plus", "change(1)", "more", show=False),
         Binding("down,minus", "change(-1)", "less", show=False),
-        Binding("enter", "exact", tr("exact value")),
+        Binding("enter", "exact", Message("exact value")),
     ]
 
     @dataclass
@@ -93,7 +93,7 @@ class Controls(Widget, can_focus=True):
     async def action_exact(self) -> None:
         name = self._chosen
         value, wrong = str(self._settings.get(name, "")), lambda text: error_text(lambda: parse_setting(name, text))
-        asked = TextDialog(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong)
+        asked = TextDialog(tr(NAMES[name]), value, text=SETTINGS[name].what, wrong=wrong)
         text = await self.app.push_screen_wait(asked)
         if text:
             self._set_value(name, parse_setting(name, text))
@@ -130,7 +130,7 @@ class Controls(Widget, can_focus=True):
             start = line.cell_len
             chosen = self.has_focus and name == self._chosen
             label = BRIEF.get(name, label) if self.content_size.width < 70 else label
-            line.append(f"{label} ", "bold" if chosen else palette.dim)
+            line.append(f"{tr(label)} ", "bold" if chosen else palette.dim)
             value = self._settings.get(name)
             values = dict.fromkeys((value, self._second.get(name, value)))  # one, or each run's own
             shown = " / ".join("–" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:g}" for v in values)
@@ -192,7 +192,7 @@ def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[
 
 
 END = SIGNS["\n"]
-HINTS = tr("enter: write · /: commands · ↑: earlier prompts · esc: leave")
+HINTS = Message("enter: write · /: commands · ↑: earlier prompts · esc: leave")
 
 
 class PromptLine(Input):
@@ -200,8 +200,8 @@ class PromptLine(Input):
         Binding("tab", "complete", "complete a /command", show=False),
         Binding("up", "past(-1)", "before", show=False),
         Binding("down", "past(1)", "after", show=False),
-        Binding("ctrl+j", "line_end", tr("new line"), show=False),
-        Binding("escape", "leave", tr("leave the prompt")),
+        Binding("ctrl+j", "line_end", Message("new line"), show=False),
+        Binding("escape", "leave", Message("leave the prompt")),
     ]
 
     @dataclass
@@ -220,7 +220,7 @@ class PromptLine(Input):
         self._recall_index = 0
         self._unsent_text = ""
         self._offered: list[str] = []  # completions of what was typed, to go through
-        self.border_subtitle = HINTS
+        self.border_subtitle = tr(HINTS)
 
     def suggest_commands(self) -> None:
         """Suggest the commands there are now."""
@@ -243,7 +243,7 @@ class PromptLine(Input):
         name = self.value[1:].split(" ")[0].replace("-", "_")
         found = self._prompt.completions(self.value)
         known = self._prompt.table.commands.get(name if not found else found[0][1:].strip())
-        self.border_subtitle = HINTS
+        self.border_subtitle = tr(HINTS)
         if self.value.startswith("/") and len(found) > 1:
             self.border_subtitle = Text("tab: " + " ".join(one.strip() for one in found))
         elif self.value.startswith("/") and known is not None:

@@ -43,12 +43,12 @@ FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading comp
 REST = 0.35  # idle seconds of a control before the answer is rewritten
 NEWER = 2.0  # seconds between looks for runs and newer checkpoints
 NOBODY = "none"
-EACH_ITS_OWN = tr(
+EACH_ITS_OWN = Message(
     "the two runs read different texts, so these numbers are not comparable; use /surprise "
     "TEXT to give both the same text"
 )
-HELD = tr("esc, then arrow keys: inspect a token and its alternatives")
-LOADING = tr("you can type now; the model writes once it has loaded")
+HELD = Message("esc, then arrow keys: inspect a token and its alternatives")
+LOADING = Message("you can type now; the model writes once it has loaded")
 
 
 class PlaygroundPane(Vertical):
@@ -122,7 +122,7 @@ class PlaygroundPane(Vertical):
         yield self._nothing
 
     def on_mount(self) -> None:
-        self._line.placeholder = LOADING
+        self._line.placeholder = tr(LOADING)
         self._show_settings()
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
@@ -411,7 +411,7 @@ class PlaygroundPane(Vertical):
             for column in self.columns_with_run:
                 column.prompt_text, column.answer_tokens = text, []
         columns = [column for column in self.columns_with_run if column.prompt_text]
-        notice = EACH_ITS_OWN if len({column.full_text for column in columns}) > 1 else ""
+        notice = tr(EACH_ITS_OWN) if len({column.full_text for column in columns}) > 1 else ""
         for column in columns:
             if self._mode == "surprise":
                 column.score_text(column.full_text, notice)
@@ -542,7 +542,7 @@ class PlaygroundPane(Vertical):
         tokens = column.inspectable_tokens
         piece: AnswerToken | None = tokens[at] if at is not None and at < len(tokens) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
-        self._likeliest.show(piece, can_continue=takes, nothing=HELD)
+        self._likeliest.show(piece, can_continue=takes, nothing=tr(HELD))
         self._surprises.show(column.inspectable_tokens, at)
 
     def on_token_alternatives_alternative_chosen(self, event: TokenAlternatives.AlternativeChosen) -> None:

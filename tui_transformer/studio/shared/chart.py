@@ -11,16 +11,15 @@ from typing import ClassVar, Protocol
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual import on
+from textual import message, on
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.content import Content
 from textual.events import Click, Leave, MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.lab.analysis.chart_lines import span_text
 from tui_transformer.lab.analysis.charts.canvas import BLANK, ON, Cell, ChartCanvas, Span, cells_of, may_cover
 from tui_transformer.lab.analysis.colours import LETTERS
@@ -38,12 +37,12 @@ OFF = "#"  # `dim#train`: the legend's entry of a hidden curve, in the style bef
 ALMOST = 0.97  # share of the whole from which all of it is shown
 LEAST_DRAG = 2  # columns; less is a click
 WHEEL, NEAREST = 0.8, 0.002  # what is left of the span at each notch; the least share of the whole
-MOUSE = tr(
+MOUSE = Message(
     "Drag across the chart to zoom in, or use the wheel; double-click or press esc to see the whole chart "
     "again.\nClick a curve's name here to hide or show the curve."
 )
 HIDDEN = "×"  # stands for the line of a hidden curve in the legend
-ALL_HIDDEN = tr("all curves are hidden: click a name above")
+ALL_HIDDEN = Message("all curves are hidden: click a name above")
 
 
 class Drawing(Protocol):
@@ -78,25 +77,25 @@ class Chart(Widget, can_focus=True):
         Binding("shift+right", "move(10)", "cursor", show=False),
         Binding("home", f"move({-FAR})", "cursor", show=False),
         Binding("end", f"move({FAR})", "cursor", show=False),
-        Binding("plus", "nearer(3)", tr("zoom in"), show=False),
-        Binding("minus", "nearer(-3)", tr("zoom out"), show=False),
+        Binding("plus", "nearer(3)", Message("zoom in"), show=False),
+        Binding("minus", "nearer(-3)", Message("zoom out"), show=False),
     ]
 
     @dataclass
-    class CursorMoved(Message):
+    class CursorMoved(message.Message):
         """The cursor moved to x, or was hidden."""
 
         x: float | None
         chart: "Chart | None" = None
 
     @dataclass
-    class LegendClicked(Message):
+    class LegendClicked(message.Message):
         """A click on the title line, on a part in this style."""
 
         style: str
 
     @dataclass
-    class Zoomed(Message):
+    class Zoomed(message.Message):
         """Only this part of x is wanted; all of it if None."""
 
         span: Span | None
@@ -179,7 +178,7 @@ class Chart(Widget, can_focus=True):
         at, canvas = event.get_content_offset(self), self._canvas
         on_title = at is not None and at.y == 0 and self._pressed is None
         about = self._drawing.explanation if self._drawing is not None else ""
-        self.tooltip = Content("\n\n".join(filter(None, (about, MOUSE)))) if on_title else None
+        self.tooltip = Content("\n\n".join(filter(None, (about, tr(MOUSE))))) if on_title else None
         if self._pressed is not None and canvas is not None:
             column = max(canvas.margin, min(event.x - self.gutter.left, self.content_size.width - 1))
             if self._dragged is not None or abs(column - self._pressed) >= LEAST_DRAG:

@@ -22,7 +22,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.clean import clean, clean_line
 from engine.base.errors import InputError
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.studio.shared.search import match_rank
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
     Typing filters a list of more than a few.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", tr("back"))]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", Message("back"))]
 
     def __init__(self, title: str, answers: "list[Answer[T]]", text: str = "", at: T | None = None) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class TextDialog(ModalScreen[str | None]):
     instead where there is one: what is wrong that typing on cannot mend.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", tr("back"))]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", Message("back"))]
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class TextScreen(ModalScreen[None]):
     """Texts to read, in a modal screen; escape, enter or q closes it."""
 
     AUTO_FOCUS = "VerticalScroll"  # arrows scroll
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", tr("back"))]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", Message("back"))]
 
     def __init__(self, title: str, *texts: Text | Static) -> None:
         super().__init__()

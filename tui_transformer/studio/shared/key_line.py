@@ -9,6 +9,7 @@ from textual import events
 from textual.screen import Screen
 from textual.widget import Widget
 
+from engine.base.language import tr
 from tui_transformer.studio.shared.typing_order import accepts_as_text
 
 
@@ -59,12 +60,12 @@ class KeyLine(Widget):
         spare = [by_id[name] for name in self._spare if name in by_id]
         for _, binding, enabled, tooltip in (*usual, *spare):
             if enabled and binding.action not in by_action:
-                words = self._key_text(self.app.get_key_display(binding), binding.description)
-                by_action[binding.action] = ShownKey(binding.key, words, tooltip or binding.tooltip)
+                words = self._key_text(self.app.get_key_display(binding), tr(binding.description))
+                by_action[binding.action] = ShownKey(binding.key, words, tr(tooltip or binding.tooltip))
         last = None
         if self._palette and (found := next((a for a in active.values() if a.binding.id == "palette"), None)):
-            words = self._key_text(self.app.get_key_display(found.binding), found.binding.description)
-            last = ShownKey(found.binding.key, words, found.binding.tooltip or found.binding.description)
+            words = self._key_text(self.app.get_key_display(found.binding), tr(found.binding.description))
+            last = ShownKey(found.binding.key, words, tr(found.binding.tooltip or found.binding.description))
         if (shown := list(by_action.values())) != self._shown_keys or last != self._palette_key:
             self._shown_keys, self._palette_key = shown, last
             self.refresh()

@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -14,27 +13,19 @@ from textual.geometry import Size
 from textual.keys import key_to_character
 from textual.widgets import Static
 
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from tui_transformer.studio.shared.dialog import TextScreen
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 
 
-def _translated(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    return {pane: {sign: tr(text) for sign, text in texts.items()} for pane, texts in tables.items()}
-
-
-def _binding(id: str, key: dict[str, Any]) -> Binding:
-    return Binding(id=id, **key | {name: tr(key[name]) for name in ("description", "tooltip")})
-
-
 SPARE: list[str] = _TABLES.pop("spare")["keys"]  # ids: in the footer where there is room, in this order
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
-_MOUSE = _translated(_TABLES.pop("mouse"))  # by pane, for the help
-WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean
-PANE_BINDINGS = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
+_MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the help
+WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean
+PANE_BINDINGS = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
-    "train": tr(
+    "train": Message(
         "A finished run cannot be resumed: with most schedules, a longer run uses different learning rates right "
         "from the start. Press 1 and raise train.steps for a new run, or set train.init_from to start one from the "
         "finished run's weights."
@@ -91,7 +82,7 @@ def key_problem(id: str, pressed: str, changed: dict[str, str]) -> str:
         for other, key in _all_bindings() if own.id == id else ():
             taken = {*([pressed] if pressed else _current_keys(own, {}))} & {*_current_keys(key, changed)}
             if key.id != id and taken and _can_conflict(pane, own, other, key):
-                said = " · ".join((pane_title(other), key.tooltip))
+                said = " · ".join((pane_title(other), tr(key.tooltip)))
                 return tr("{key} is taken: {said}", key=key_symbol(taken.pop()), said=said)
     return ""
 
@@ -128,17 +119,15 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> TextScreen:
 
     def keys_of(name: str) -> KeyGroups:
         return [
-            (tr(title), [(key_symbols(key, changed), key.tooltip) for key in keys])
+            (tr(title), [(key_symbols(key, changed), tr(key.tooltip)) for key in keys])
             for title, keys in _grouped_bindings(name)
         ]
 
-    tables = ((tr("Terms"), WORDS), (tr("Mouse"), _MOUSE))
-    more = [
-        (title, [(tr(sign), text) for sign, text in table[pane].items()]) for title, table in tables if pane in table
-    ]
+    tables = ((tr("Terms"), WORDS.get(pane)), (tr("Mouse"), _MOUSE.get(pane)))
+    more = [(title, [(tr(sign), tr(text)) for sign, text in table.items()]) for title, table in tables if table]
     groups = [*keys_of(pane), *more, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", tr("move between the parts of a pane; the mouse works everywhere")))
-    notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
+    notes = Text(f"\n{tr(NOTES[pane])}\n" if pane in NOTES else "")
     keys = (*PANE_BINDINGS[pane], *PANE_BINDINGS["everywhere"])
     names = "  ".join(f"{key.id} {key_symbols(key, changed)}" for key in keys)
     how = tr(

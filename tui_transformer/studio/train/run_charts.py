@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from engine.base.clean import clean_line
-from engine.base.language import tr
+from engine.base.language import Message, tr
 from engine.config.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.chart_lines import (
@@ -61,17 +61,11 @@ from tui_transformer.studio.shared.run_states import why_no_curves
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
 MEANS = WORDS["train"]
-GAP = tr(
-    "train: {means}.\nvalidation: held-out text, without dropout. The curve can lie below train: "
-    "training windows start without context, scored windows do not.\ngap: {means2}.",
-    means=MEANS["train"],
-    means2=MEANS["gap"],
-)
 # Beside the lines, from so many columns
-BEST_POSSIBLE, WHOLE_PAST, ROOM = tr("floor: the best possible"), tr("given the whole past"), 48
+WHOLE_PAST, ROOM = Message("given the whole past"), 48
 LONG = 3  # columns of a dash that is longer than the ghost's
 LOSS = CHARTS[0]
-TRAIN, VALIDATION = tr("train"), tr("validation")
+TRAIN, VALIDATION = Message("train"), Message("validation")
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,7 @@ class RunDrawing:
         floors = [floor for floor in self._floors if floor[2] not in hidden]
         low = min([level for _, level, _ in floors], default=min(y for curve in curves for y in curve.y))
         best = made.best if "validation" not in hidden else None
-        labels = (BEST_POSSIBLE, WHOLE_PAST) if width >= ROOM else (tr("floor"), "")
+        labels = (tr("floor: the best possible"), tr(WHOLE_PAST)) if width >= ROOM else (tr("floor"), "")
         marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
         canvas = draw(
             lines,
@@ -148,10 +142,16 @@ class RunDrawing:
     def explanation(self) -> str:
         made = self.picture
         drawn = {"floor": bool(made.floors), "★": made.best is not None, "ghost": bool(made.ghost.x)}
-        named = {"ghost": tr("{name}, {means}", name=self.ghost, means=MEANS["ghost"])}
-        words = ((word, named.get(word, MEANS[word])) for word, there in drawn.items() if there)
+        named = {"ghost": tr("{name}, {means}", name=self.ghost, means=tr(MEANS["ghost"]))}
+        words = ((word, named.get(word) or tr(MEANS[word])) for word, there in drawn.items() if there)
         said = [tr("{word}: {means}.", word=tr(word), means=means) for word, means in words]
-        return "\n".join([*([GAP] if self._has_gap else []), *said])
+        gap = tr(
+            "train: {means}.\nvalidation: held-out text, without dropout. The curve can lie below train: "
+            "training windows start without context, scored windows do not.\ngap: {means2}.",
+            means=tr(MEANS["train"]),
+            means2=tr(MEANS["gap"]),
+        )
+        return "\n".join([*([gap] if self._has_gap else []), *said])
 
     @property
     def _has_gap(self) -> bool:
@@ -162,15 +162,15 @@ class RunDrawing:
         made = self.picture
         if len(made.floors) == 2:
             reachable, past = made.floors
-            return [(tr("reachable floor"), reachable, "floor"), (WHOLE_PAST, past, "past")]
+            return [(tr("reachable floor"), reachable, "floor"), (tr(WHOLE_PAST), past, "past")]
         return [(tr("floor"), level, "floor") for level in made.floors]
 
     def _legend(self, made: MeasureChart, form: int) -> list[Cell]:
         legend, brief = [], form >= BRIEF
         if made.train.x and made.measure is not THROUGHPUT:
-            legend.append((f"{'╍' if self.colourless else '━'} {TRAIN}", "train"))
+            legend.append((f"{'╍' if self.colourless else '━'} {tr(TRAIN)}", "train"))
         if made.validation.x:
-            legend.append((f"•━ {tr('val') if brief else VALIDATION}", "validation"))
+            legend.append((f"•━ {tr('val') if brief else tr(VALIDATION)}", "validation"))
         if made.best is not None:
             sign = "★ " if brief else f"★ {tr('best')} "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
@@ -202,7 +202,7 @@ class RunDrawing:
         at = x if x is not None else max(curve.x[-1] for curve in curves)
         place = axis_text(made.axis, curves[0].x[curves[0].near(at) or 0])
         words = {"step": tr("step {place}", place=place), "tokens": tr("{place} tokens", place=place), "seconds": place}
-        full, short = (TRAIN, VALIDATION), (TRAIN, tr("val"))
+        full, short = (tr(TRAIN), tr(VALIDATION)), (tr(TRAIN), tr("val"))
         values = [(curve, curve.near(at) if style not in self.hidden else None) for style, curve in named.items()]
         for now, names in ((tr("now "), full), ("", short), ("", ("", ""))):
             head = words[made.axis] if x is not None else now + words[made.axis]
@@ -276,7 +276,7 @@ class RunCharts(Horizontal):
             self._drawn[self._first] = now
             made = study_loss_chart(row.scores, AXES[self.axis], log=self.logarithmic)
             drawing = OverlayDrawing(made, self._hidden_slots)
-            self._first.show(drawing, ALL_HIDDEN if drawing.all_hidden else made.placeholder)
+            self._first.show(drawing, tr(ALL_HIDDEN) if drawing.all_hidden else made.placeholder)
 
     def _draw(self, chart: Chart, measure: Measure) -> None:
         row, view, ghost = self._shown_data
@@ -291,7 +291,7 @@ class RunCharts(Horizontal):
         if view is not None and measure is PROBES:
             chances = {probe.name: probe.chance for probe in view.probes if probe.chance is not None}
             probes = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances), self._hidden_slots)
-            drawing, waiting = probes, ALL_HIDDEN if probes.all_hidden else waiting
+            drawing, waiting = probes, tr(ALL_HIDDEN) if probes.all_hidden else waiting
         elif view is not None:
             made = measure_chart(
                 measure,
@@ -306,7 +306,7 @@ class RunCharts(Horizontal):
             hidden = self._hidden if measure is not THROUGHPUT else frozenset()  # whose line has no name to click on
             name = "" if ghost is None else clean_line(ghost.name)
             drawing = RunDrawing(made, view.unit, name, hidden, colourless=self.app.no_color)
-            waiting = waiting if made.empty else ALL_HIDDEN
+            waiting = waiting if made.empty else tr(ALL_HIDDEN)
         chart.show(drawing, waiting)
 
     def next_axis(self) -> None:

@@ -26,25 +26,25 @@ STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # 
 BAR = 10  # columns of a probe's bar
 STEP = 11  # columns of a step
 EVENTS = {
-    "begun again": tr("started over"),
-    "checkpoint": tr("checkpoint"),
-    "continued": tr("continued"),
-    "damaged checkpoint": tr("damaged checkpoint"),
-    "failed": tr("failed"),
-    "finished": tr("finished"),
-    "interrupted": tr("interrupted"),
-    "leak": tr("leak"),
-    "lint": tr("warning"),
-    "paused": tr("paused"),
-    "resumed": tr("resumed"),
-    "started": tr("started"),
-    "stopped": tr("stopped"),
+    "begun again": Message("started over"),
+    "checkpoint": Message("checkpoint"),
+    "continued": Message("continued"),
+    "damaged checkpoint": Message("damaged checkpoint"),
+    "failed": Message("failed"),
+    "finished": Message("finished"),
+    "interrupted": Message("interrupted"),
+    "leak": Message("leak"),
+    "lint": Message("warning"),
+    "paused": Message("paused"),
+    "resumed": Message("resumed"),
+    "started": Message("started"),
+    "stopped": Message("stopped"),
 }
 TITLE = 3  # columns of a frame before its title
 SCROLLS = (  # while a text has the focus
-    tr("  ↑ ↓: scroll · esc: back to the runs"),
-    tr(" ↑↓ scroll · esc runs"),
-    tr(" esc: runs"),
+    Message("  ↑ ↓: scroll · esc: back to the runs"),
+    Message(" ↑↓ scroll · esc runs"),
+    Message(" esc: runs"),
 )
 
 
@@ -153,7 +153,7 @@ class RunTabs(Vertical):
         line, places = self._line_with_tab_names(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
         scrolls = self._first.has_focus or self._beside.has_focus
-        words = next((words for words in SCROLLS if cell_len(words) <= room), "") if scrolls else ""
+        words = next((words for words in map(tr, SCROLLS) if cell_len(words) <= room), "") if scrolls else ""
         rule = "─" * max(0, room - cell_len(words))
         return Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")), places
 
@@ -245,7 +245,7 @@ def log_text(view: RunView) -> Content:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
         said = f"  {clean_line(tr(event.text))}" if event.text else ""
         head = (f"{time}  {fit_to_width(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
-        lines.append(Content.assemble(head, (EVENTS.get(event.event) or clean_line(event.event), "bold"), said))
+        lines.append(Content.assemble(head, (tr(EVENTS.get(event.event, "")) or clean_line(event.event), "bold"), said))
     if view.log:
         lines += [Content.styled("log.txt", DIM)] if lines else []
         lines += [Content(clean_line(line)) for line in view.log]
