@@ -1,5 +1,4 @@
-"""Translate English texts whose templates are unknown: those in runs of earlier versions, which recorded none, and those
-of libraries and of other processes.
+"""Translate English texts whose templates are unknown: of runs of earlier versions, of libraries, of other processes.
 
 Such a text is a template with its gaps filled. The template that fits is found, and its translation is filled with the
 same words; a text that no template fits stays as it is.

@@ -32,7 +32,7 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 
 @command(220)
-@examples({"watch": tr("Follow the newest run.")})
+@examples({"watch": "Follow the newest run."})
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = DEFAULT_RUNS_DIR) -> int:
     """Follow a run, wherever it was started. Ctrl-c leaves it running."""
     reader = RunReader.resolve(run, runs_dir)
