@@ -193,6 +193,7 @@ def plain(folder: Path) -> None:
     from engine.base import threads
     from engine.base.errors import InputError
     from engine.base.language import tr
+    from engine.base.matched_messages import MatchedMessage
     from engine.data import corpus
     from engine.runs.reader import RunReader
     from tests.tui_transformer.conftest import NOON
@@ -224,7 +225,8 @@ def plain(folder: Path) -> None:
 
         def attention(self, *asked: Any) -> Any:
             seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
-            return replace(seen, title=tr(seen.title), rule=mask_sentence(stack_plans(model)[0], len(seen.keys)))
+            rule = mask_sentence(stack_plans(model)[0], len(seen.keys))
+            return replace(seen, title=tr(MatchedMessage(seen.title)), rule=rule)
 
     class Writers(FakeWriters):
         def get(self, run: Path, which: str) -> FakeWriter:
