@@ -110,7 +110,9 @@ def trn(one: str, other: str, n: int, /, **values: Any) -> str:
 
 def translate(text: str, catalogue: NullTranslations, /, **values: Any) -> str:
     """Return a text in the language of a catalogue, as `tr` does in the language in use."""
-    return Message(text).translated(catalogue, **values)
+    if isinstance(text, Message):
+        return text.translated(catalogue, **values)
+    return _fill(catalogue.gettext(text), values, catalogue) if text else ""  # gettext keeps its own header under ""
 
 
 def _fill(said: str, values: Mapping[str, Any], catalogue: NullTranslations) -> str:
