@@ -18,7 +18,6 @@ from engine.config.lints import Lint, lint
 from engine.config.measures import MEASURES
 from engine.config.schema import RowFacts, RunConfig
 from engine.config.toml import resolve_config
-from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
@@ -200,6 +199,8 @@ class Task(ABC):
         version: int = LATEST,
     ) -> Self:
         """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
+        from engine.data.catalogue import load_corpus  # with all kinds of corpora, which asking a model does without
+
         return cls.from_corpus(load_corpus(cls.corpus_class, config.data, data_dir, version), config, given_tokenizer)
 
     @classmethod
@@ -265,6 +266,8 @@ class Task(ABC):
     @classmethod
     def reload_training_split(cls, user_files: OwnFiles) -> Any:
         """Return the run's training split; None if it is not here or has changed."""
+        from engine.data.catalogue import load_corpus
+
         try:
             corpus: Any = load_corpus(
                 cls.corpus_class, user_files.config.data, user_files.data_dir, user_files.facts.reading

@@ -33,8 +33,7 @@ every = 4
 def runs(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("engine.tasks.task", "engine.data.catalogue"):
-            patch.setattr(f"{module}.load_corpus", lambda kind, data, data_dir, version=2: corpus())
+        patch.setattr("engine.data.catalogue.load_corpus", lambda kind, data, data_dir, version=2: corpus())
         for name, kind in (("qa", "question-answer"), ("spans", "span-corruption")):
             (root / f"{name}.toml").write_text(f'{COMMON}[objective]\nkind = "{kind}"\n')
             wanted = ["--config", str(root / f"{name}.toml"), "--name", name, "--device", "cpu"]

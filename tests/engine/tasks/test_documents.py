@@ -35,7 +35,7 @@ kinds = pytest.mark.parametrize(("kind", "reads"), KINDS, ids=NAMES)
 def small(monkeypatch) -> corpora.DocumentCorpus:
     """The small corpus in the place of any other."""
     made = corpus()
-    monkeypatch.setattr("engine.tasks.task.load_corpus", lambda kind, data, data_dir, version: made)
+    monkeypatch.setattr("engine.data.catalogue.load_corpus", lambda kind, data, data_dir, version: made)
     return made
 
 
