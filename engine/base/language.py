@@ -32,6 +32,8 @@ class Message(str):
             if not values:
                 return template
             values = {**template.values, **values}
+            if template.plural:
+                return cls.counted(template.template, template.plural, values.pop("n"), **values)
             template = template.template
         text = template.rpartition(CONTEXT_END)[2]
         made = super().__new__(cls, text.format(**values) if values else text)
@@ -52,7 +54,7 @@ class Message(str):
 
     def format(self, *_: object, **values: Any) -> "Message":
         """Return it with values for its remaining gaps."""
-        return Message(self.template, **{**self.values, **values})
+        return Message(self, **values)
 
     def __add__(self, rest: str, /) -> "Message":
         return Message(JOINED, first=self, rest=rest)
@@ -128,9 +130,9 @@ def with_messages(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recorded_message(text: str, messages: object) -> str:
-    """Return a recorded text as its message, if there is one among the messages of its record."""
+    """Return a recorded text, cleaned, as its message if there is one among the messages of its record."""
     found = messages.get(text) if isinstance(messages, Mapping) else None
-    return _read_message(text, found, DEEPEST) or text
+    return _read_message(text, found, DEEPEST) or clean(text)
 
 
 def _messages_in(value: object) -> Iterator[Message]:

@@ -56,6 +56,19 @@ def test_a_counted_message_counts_in_every_language() -> None:
     assert "runs" not in tr(two) and "2" in tr(two)
 
 
+def test_a_counted_message_is_read_back_and_may_get_more_values() -> None:
+    languages.use("zh")
+    message = Message.counted("{n} run", "{n} runs", 2)
+    assert tr(read_back(Status.create(reason=message)).reason) == tr(message) != message
+    assert message.format(other=1) == message and tr(message.format(other=1)) == tr(message)
+
+
+def test_a_text_beside_the_messages_of_others_is_cleaned_too() -> None:
+    found = {"template": PAUSED, "values": {"name": "x"}}
+    status = Status.read({"reason": "\x1b[31mred", "messages": {"another text": found}})
+    assert status.reason == "[31mred"
+
+
 def test_a_record_has_the_english_and_the_message() -> None:
     reason = Message(STEP, name="demo", state=Message("stopped"), step=1200)
     record = read_back(Status.create(state="paused", reason=reason))
