@@ -32,9 +32,10 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "train": {
         "studio/train/pane.py": ["Charts", "changed from the defaults"],
         "studio/train/run_charts.py": ["floor: the best possible"],
-        "studio/train/run_header.py": ["process memory", "step {step:,} / {steps:,}"],
-        "studio/shared/run_states.py": [
-            "next: w write with it · 3 compare it · {again}",
+        "studio/train/run_header.py": ["process memory"],
+        "studio/shared/run_states.py": ["next: w write with it · 3 compare it · {again}"],
+        "lab/records/run_lines.py": [
+            "step {step:,} / {steps:,}",
             "best validation loss {loss:.4g} at step {step:,}",
             "{loss:.3f} above the floor",
         ],
@@ -43,7 +44,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
         "studio/compare/pane.py": ["Charts"],
         "lab/analysis/charts/forest.py": ["○ difference with one seed: no interval"],
         "lab/analysis/charts/overlay.py": ["one seed, no interval: {single}"],
-        "lab/analysis/phrases/en.toml": [
+        "lab/analysis/sentences.py": [
             "One seed proves nothing: the difference between {names} and {baseline} may be luck. "
             "Train 3 to 5 seeds of each.",
         ],
@@ -54,7 +55,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
             "●○ mean difference over shared seeds · ━ its 95 % interval",
             " · ● better or worse, ○ neither",
         ],
-        "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],
+        "lab/analysis/sentences.py": ["These seeds are enough to tell."],
     },
     "playground": {
         "studio/playground/pane.py": ["Settings", "Alternatives", "Prompt"],
@@ -69,8 +70,8 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "session": {
         "studio/app.py": ["A studio for Transformers"],
         "studio/train/run_charts.py": ["floor: the best possible"],
-        "studio/shared/run_states.py": ["{loss:.3f} above the floor"],
-        "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],
+        "lab/records/run_lines.py": ["{loss:.3f} above the floor"],
+        "lab/analysis/sentences.py": ["These seeds are enough to tell."],
         "../engine/config/tasks.py": ["type some text to continue"],
         "studio/playground/likeliest.py": ["!: next surprising token", "   sampled at {number}"],
     },
