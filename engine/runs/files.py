@@ -39,12 +39,8 @@ def replace_non_finite(value: Any) -> Any:
 
 def json_line(record: Mapping[str, Any]) -> str:
     """Return a record as a line of a file, with its messages."""
-    return (
-        json.dumps(
-            replace_non_finite(with_messages(record)), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        )
-        + "\n"
-    )
+    found = replace_non_finite(with_messages(record))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def append_whole(file: IO[bytes], data: bytes) -> None:
@@ -110,9 +106,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Write a record, with its messages, as a JSON file."""
-    write_atomic(
-        path, json.dumps(replace_non_finite(with_messages(data)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    )
+    found = replace_non_finite(with_messages(data))
+    write_atomic(path, json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, most: int = MAX_JSON_BYTES) -> Any:

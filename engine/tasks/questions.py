@@ -99,15 +99,15 @@ class AnswerScorer(RowScorer["QuestionTask"]):
         if not len(self.task.encoded[self.split]):
             return EvaluationScores.create(questions=len(answers))
         scores = self.token_scores(model, between)
-        told = [(q.answer, given) for q, given in zip(self.questions, answers, strict=True) if q.answer is not None]
-        right = sum(given == answer.strip() for answer, given in told)
+        answered = [(q.answer, given) for q, given in zip(self.questions, answers, strict=True) if q.answer is not None]
+        right = sum(given == answer.strip() for answer, given in answered)
         return EvaluationScores.create(
-            questions=len(told),
+            questions=len(answered),
             loss=scores.loss,
             perplexity=scores.perplexity,
             accuracy=scores.accuracy,
             right=right,
-            exact_match=right / len(told),
+            exact_match=right / len(answered),
             probes={},
             profile=scores.profile(),
         )
@@ -184,8 +184,8 @@ class QuestionTask(DocumentTask):
         tokenizer = cls.tokenizer_for(corpus, config, given_tokenizer)
         encoded = {}
         for split, questions in corpus.questions.items():
-            told = [(q.text, q.answer) for q in questions if q.answer is not None]
-            asked, answers = ([pair[side] for pair in told] for side in (0, 1))
+            answered = [(q.text, q.answer) for q in questions if q.answer is not None]
+            asked, answers = ([pair[side] for pair in answered] for side in (0, 1))
             encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encode_answers(tokenizer, answers))
         for split in REQUIRED_SPLITS:
             if split not in encoded or not len(encoded[split]):
